@@ -59,10 +59,18 @@ pub struct Prices {
     pub flavor_hourly_usd: BTreeMap<String, f64>,
     /// Prices of home volumes on EC2 in US dollars for each GiB and month, by region. Homes without
     /// a price cost nothing in status and budgets.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        rename = "volumeGiBMonthUsd",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub volume_gib_month_usd: BTreeMap<String, f64>,
     /// Prices of homes in the cluster in US dollars for each GiB and month, by `StorageClass`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        rename = "storageClassGiBMonthUsd",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub storage_class_gib_month_usd: BTreeMap<String, f64>,
 }
 

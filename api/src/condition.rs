@@ -20,6 +20,8 @@ pub const ACCESS_READY: &str = "AccessReady";
 pub const SOFTWARE_READY: &str = "SoftwareReady";
 /// The workspace stops within half an hour, unless its owner uses it or extends its run.
 pub const STOP_SCHEDULED: &str = "StopScheduled";
+/// The provider of the machine takes it back within minutes.
+pub const INTERRUPTING: &str = "Interrupting";
 /// The owner's budget covers the run of the workspace.
 pub const WITHIN_BUDGET: &str = "WithinBudget";
 /// Kueue has admitted the workspace's pods: the queue has quota for them.

@@ -143,7 +143,6 @@ pub struct BudgetStatus {
     /// Calendar month (UTC) of the amounts, for example `2026-11`.
     pub month: String,
     /// Budget of the person in US dollars per calendar month.
-    #[serde(rename = "monthlyUSD")]
     pub monthly_usd: f64,
     /// US dollars spent on machines and homes, including workspaces that are deleted.
     pub spent_usd: f64,

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{BudgetStatus, UserBudgetPolicy};
+use crate::duration::Duration;
 use crate::home::HomePolicy;
 use crate::patterns::{NAMESPACE_PREFIX, PUBLIC_KEY};
 use crate::policy::BehaviourVersion;
@@ -86,7 +87,6 @@ pub enum SubjectKind {
 #[serde(rename_all = "camelCase")]
 pub struct Budget {
     /// US dollars that the person's workspaces may cost in each calendar month (UTC).
-    #[serde(rename = "monthlyUSD")]
     #[schemars(range(min = 0.0))]
     pub monthly_usd: f64,
     /// Deleted homes, by their names in `status.budget.keptHomes`. The platform team adds a home after
@@ -166,10 +166,9 @@ pub struct DevUserPolicy {
     /// What happens to homes when a user is deleted.
     #[serde(default)]
     pub home: HomePolicy,
-    /// Longest time until the next reconcile, in seconds.
-    #[serde(default = "default_refresh_seconds")]
-    #[schemars(range(min = 10, max = 86400))]
-    pub refresh_seconds: u32,
+    /// Longest time until the next reconcile, from `10s` to `1d`.
+    #[serde(default = "default_refresh_interval")]
+    pub refresh_interval: Duration,
 }
 
 /// Default resources of containers that name none.
@@ -209,6 +208,6 @@ fn default_owner_role() -> String {
     "gpu-workspaces-owner".into()
 }
 
-fn default_refresh_seconds() -> u32 {
-    60
+fn default_refresh_interval() -> Duration {
+    Duration::of_minutes(1)
 }

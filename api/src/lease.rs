@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::InstanceCapacityType;
 use crate::condition::{Condition, Conditioned};
+use crate::duration::{Duration, between};
 use crate::managed::{LocalSecretReference, ManagementAction, all_actions};
 use crate::patterns::{LEASE_KEY, OWNER};
 use crate::pool::PoolNotice;
@@ -66,11 +67,11 @@ pub struct SpotLeaseParameters {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5), inner(length(max = 256), regex(pattern = LEASE_KEY)))]
     pub authorized_keys: Vec<String>,
-    /// Seconds from the lease's creation to its end. The pool may set a lower limit. Default: the
-    /// limit of the pool.
+    /// Time from the lease's creation to its end, from `1m` to `365d`, for example `10h`. The pool may
+    /// set a lower limit. Default: the limit of the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 60, max = 31_536_000))]
-    pub lifetime_seconds: Option<i32>,
+    #[x_kube(validation = between("1m", "365d"))]
+    pub lifetime: Option<Duration>,
 }
 
 /// Reference to a pool in the same namespace.

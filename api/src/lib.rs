@@ -18,6 +18,7 @@ pub mod cluster;
 pub mod condition;
 pub mod cost;
 pub mod dev_user;
+pub mod duration;
 mod fields;
 pub mod flavor;
 pub mod home;

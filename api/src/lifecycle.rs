@@ -1,12 +1,12 @@
 //! Lifecycle of a workspace: the claim's parameters, the policy's limits, and the status.
 
-use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::patterns::{AGENT_URL, CONTAINER_IMAGE, DURATION, SHA256};
+use crate::duration::Duration;
+use crate::patterns::{AGENT_URL, CONTAINER_IMAGE, DURATION, SHA256, TIMER};
 
 /// Annotation of a claim: the time until which the workspace may run beyond its `maxLifetime`, for
 /// example `2026-11-24T18:00:00Z`. The policy limits the extension.
@@ -18,6 +18,8 @@ pub const RESUME: &str = "platform.acme.io/resume";
 /// Annotation of a claim: a new value stops the workspace until its owner resumes it. The value that
 /// was there when the workspace was created has no effect.
 pub const STOP: &str = "platform.acme.io/stop";
+/// A timer that never ends.
+pub const NEVER: &str = "Never";
 
 /// When a workspace runs.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -27,19 +29,19 @@ pub struct WorkspaceLifecycle {
     #[serde(default)]
     pub state: WorkspaceState,
     /// Longest run after each start, for example `72h`. Then the workspace stops and keeps its
-    /// home. Default: the policy's value.
+    /// home. `Never`: the run has no longest time. Default: the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32), regex(pattern = DURATION))]
+    #[schemars(length(max = 32), regex(pattern = TIMER))]
     pub max_lifetime: Option<String>,
-    /// Longest time without use before the workspace stops, for example `2h`. Default: the policy's
-    /// value.
+    /// Longest time without use before the workspace stops, for example `2h`. `Never`: it does not
+    /// stop when it is not used. Default: the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32), regex(pattern = DURATION))]
+    #[schemars(length(max = 32), regex(pattern = TIMER))]
     pub stop_after_idle: Option<String>,
     /// Time after a stop until the rest of the workspace is deleted, for example `30d`. The policy
-    /// decides whether the home is deleted too. Default: the policy's value.
+    /// decides whether the home is deleted too. `Never`: the rest stays. Default: the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32), regex(pattern = DURATION))]
+    #[schemars(length(max = 32), regex(pattern = TIMER))]
     pub delete_after_stopped: Option<String>,
 }
 
@@ -100,9 +102,9 @@ impl Default for LifecyclePolicy {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DurationBounds {
-    /// Duration for claims that set none. Default: `maximum`.
+    /// Duration for claims that set none, or `Never`. Default: `maximum`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = DURATION))]
+    #[schemars(regex(pattern = TIMER))]
     pub default: Option<String>,
     /// Longest duration that a claim may set. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,10 +123,21 @@ pub struct AgentPolicy {
     /// another hash.
     #[schemars(regex(pattern = SHA256))]
     pub sha256: String,
-    /// Seconds between two reports of the agent.
-    #[serde(default = "default_report_seconds")]
-    #[schemars(with = "i32", range(min = 5, max = 3600))]
-    pub report_seconds: u32,
+    /// Time between two reports of the agent, from `5s` to `1h`.
+    #[serde(default = "default_report_interval")]
+    pub report_interval: Duration,
+}
+
+/// The agent that pods run.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodAgentPolicy {
+    /// Container image of the agent, preferably by digest.
+    #[schemars(length(min = 1, max = 512), regex(pattern = CONTAINER_IMAGE))]
+    pub image: String,
+    /// Time between two reports of the agent, from `5s` to `1h`.
+    #[serde(default = "default_report_interval")]
+    pub report_interval: Duration,
 }
 
 /// The agent in pods.
@@ -295,50 +308,15 @@ pub enum SignState {
     Unknown,
 }
 
-/// Parses a duration as claims and policies write it. Returns none for another format and for more
-/// than a hundred years.
-pub fn duration(text: &str) -> Option<SignedDuration> {
-    const LONGEST: i64 = 100 * 366 * 86_400;
-    let mut seconds: i64 = 0;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let number: i64 = rest[..digits].parse().ok()?;
-        let unit = match rest.as_bytes()[digits] {
-            b's' => 1,
-            b'm' => 60,
-            b'h' => 3_600,
-            b'd' => 86_400,
-            _ => return None,
-        };
-        seconds = number.checked_mul(unit)?.checked_add(seconds)?;
-        rest = &rest[digits + 1..];
-    }
-    let is_one = !text.is_empty() && seconds <= LONGEST;
-    is_one.then(|| SignedDuration::from_secs(seconds))
-}
-
 fn default_stale_after() -> String {
     "15m".into()
 }
 
-fn default_report_seconds() -> u32 {
-    300
+fn default_report_interval() -> Duration {
+    Duration::of_minutes(5)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_is_parsed_and_wrong_formats_are_refused() {
-        let seconds = |text| duration(text).map(|length| length.as_secs());
-        assert_eq!(seconds("90m"), Some(5_400));
-        assert_eq!(seconds("1d12h"), Some(129_600));
-        assert_eq!(seconds("30s"), Some(30));
-        assert_eq!(seconds("0s"), Some(0));
-        for none in ["", "12", "h", "1w", "-1h", "1h ", "99999d99999d", "1é"] {
-            assert_eq!(seconds(none), None, "{none}");
-        }
-    }
+/// Five minutes, as [`default_report_interval`].
+fn default_report_seconds() -> u32 {
+    300
 }

@@ -12,7 +12,7 @@ pub(crate) struct Pattern {
     /// The regular expression. Go, Rust and Python read it alike.
     regex: &'static str,
     /// What to write instead, with an example.
-    message: &'static str,
+    pub(crate) message: &'static str,
 }
 
 /// The regular expression, which is what a schema contains.
@@ -65,6 +65,7 @@ const ALL: &[Pattern] = &[
     SHA256,
     SUB_PATH,
     TAINT_EFFECT,
+    TIMER,
     TOLERATION_OPERATOR,
     VOLUME_SIZE,
 ];
@@ -277,6 +278,12 @@ pub(crate) const SUB_PATH: Pattern = Pattern {
 pub(crate) const TAINT_EFFECT: Pattern = Pattern {
     regex: r"^(NoSchedule|PreferNoSchedule|NoExecute)$",
     message: "write NoSchedule, PreferNoSchedule or NoExecute",
+};
+
+/// A duration, or no end.
+pub(crate) const TIMER: Pattern = Pattern {
+    regex: r"^(Never|([0-9]{1,5}[smhd]){1,4})$",
+    message: "write a duration in days, hours, minutes or seconds, for example 90m or 1d12h, or Never",
 };
 
 pub(crate) const TOLERATION_OPERATOR: Pattern = Pattern {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
+use crate::duration::Duration;
 use crate::home::HomePolicy;
 use crate::lifecycle::LifecyclePolicy;
 use crate::managed::ProviderConfigReference;
@@ -112,14 +113,13 @@ pub struct WorkspacePolicy {
     /// Workspaces in the cluster. Default: placement `Cluster` is not allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterPolicy>,
-    /// Longest time until the next reconcile, in seconds.
-    #[serde(default = "default_refresh_seconds")]
-    #[schemars(range(min = 10, max = 86400))]
-    pub refresh_seconds: u32,
-    /// Shortest time until the next reconcile, in seconds, while the function waits for a change.
-    #[serde(default = "default_minimum_refresh_seconds")]
-    #[schemars(range(min = 10, max = 86400))]
-    pub minimum_refresh_seconds: u32,
+    /// Longest time until the next reconcile, from `10s` to `1d`.
+    #[serde(default = "default_refresh_interval")]
+    pub refresh_interval: Duration,
+    /// Shortest time until the next reconcile while the function waits for a change, from `10s` to
+    /// `1d`.
+    #[serde(default = "default_minimum_refresh_interval")]
+    pub minimum_refresh_interval: Duration,
 }
 
 /// The provider of on-demand workspaces.
@@ -320,7 +320,11 @@ impl Default for PolicyDefaults {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InstancePolicy {
     /// Size of the root volume in GiB. Default: the size in the image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "rootVolumeSizeGiB",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
     /// Key of AWS KMS that encrypts the volumes: its id, its ARN, or an alias, for example
@@ -353,12 +357,12 @@ fn require_access() -> bool {
     true
 }
 
-fn default_refresh_seconds() -> u32 {
-    600
+fn default_refresh_interval() -> Duration {
+    Duration::of_minutes(10)
 }
 
-fn default_minimum_refresh_seconds() -> u32 {
-    10
+fn default_minimum_refresh_interval() -> Duration {
+    Duration::of_seconds(10)
 }
 
 pub(crate) fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
+use crate::duration::{Duration, between};
 use crate::fields::is_default;
 use crate::home::PoolHome;
 use crate::managed::{
@@ -160,7 +161,11 @@ pub struct SpotPoolParameters {
     #[schemars(length(max = 42), inner(length(max = 4096), regex(pattern = POOL_KEY)))]
     pub authorized_keys: Option<Vec<String>>,
     /// Size of the encrypted gp3 root volume in GiB. Default: the size in the image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "rootVolumeSizeGiB",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(range(min = 8, max = 16384))]
     pub root_volume_size_gib: Option<i32>,
     /// Key of AWS KMS that encrypts the volumes: its id, its ARN, or an alias, for example
@@ -240,28 +245,30 @@ pub struct PoolSpread {
 }
 
 /// When on-demand instances replace missing spot instances.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolFallback {
-    /// Seconds without spot capacity before the provider launches on-demand instances.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 86400))]
-    pub after_seconds: i32,
-    /// Seconds after which the provider replaces an on-demand instance that is not leased with a
-    /// spot instance. Default: never.
+    /// Time without spot capacity before the provider launches on-demand instances, at most `1d`, for
+    /// example `5m`. Default: no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 600, max = 604_800))]
-    pub return_after_seconds: Option<i32>,
+    #[x_kube(validation = between("0s", "1d"))]
+    pub after: Option<Duration>,
+    /// Time after which the provider replaces an on-demand instance that is not leased with a spot
+    /// instance, from `10m` to `7d`. Default: the provider does not replace it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = between("10m", "7d"))]
+    pub return_after: Option<Duration>,
 }
 
 /// Rules for leases.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolLeases {
-    /// Longest lifetime of a lease, in seconds after its creation. Default: no limit.
+    /// Longest time from a lease's creation to its end, from `1m` to `365d`, for example `72h`.
+    /// Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 60, max = 31_536_000))]
-    pub max_lifetime_seconds: Option<i32>,
+    #[x_kube(validation = between("1m", "365d"))]
+    pub max_lifetime: Option<Duration>,
 }
 
 /// Running instances that the provider replaces. It never replaces a leased instance.

@@ -29,14 +29,16 @@ use crate::patterns::{
     status = "GpuDevWorkspaceStatus"
 )]
 pub struct GpuDevWorkspaceSpec {
-    /// Parameters of the workspace. Only `owner` is required.
+    /// Parameters of the workspace. None is required, but `owner` where no Namespace names it.
     pub parameters: WorkspaceParameters,
 }
 
-/// Parameters of a workspace. Only `owner` is required.
+/// Parameters of a workspace. None is required, but `owner` where no Namespace names it.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
+    validation = Rule::new("!has(oldSelf.owner) || has(self.owner)")
+        .message("owner cannot be removed: the home and the machine hold the owner's files and keys"),
     validation = Rule::new("!has(oldSelf.home) || has(self.home)")
         .message("home cannot be removed: it holds the owner's files; delete the claim to let go of it"),
     validation = Rule::new("self.placement == 'Cluster' || !(has(self.overrides) || has(self.distributed) || has(self.queue))")
@@ -51,9 +53,12 @@ pub struct GpuDevWorkspaceSpec {
 pub struct WorkspaceParameters {
     /// Name of the person who owns the workspace, for example `alice`: lower-case letters, digits,
     /// `.`, `_` and `-`. Immutable: the home and the machine hold the owner's files and keys.
+    /// Default: the owner in the label of the Namespace. Required if the policy binds no owners to
+    /// Namespaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63), regex(pattern = OWNER))]
     #[x_kube(validation = Rule::new("self == oldSelf").message("owner is immutable: the home and the machine hold the owner's files and keys; delete the claim and create another"))]
-    pub owner: String,
+    pub owner: Option<String>,
     /// EC2 instance type that the workspace prefers, for example `g5.xlarge`. The policy decides
     /// which types are allowed. It has no effect beside `flavor` or `gpu`. Default: the policy's type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -241,6 +246,10 @@ pub struct GpuDevWorkspaceStatus {
     /// Why the workspace has this phase. Unset while the phase is `Ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The owner of the workspace: the claim's, or the one in the label of its Namespace. It stays
+    /// the same as long as the claim exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Command that logs in, for example `ssh developer@203.0.113.7`. It is not in
     /// `status.connectionDetails`, because Crossplane replaces the schema of that field in claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -23,6 +23,8 @@ use serde_json::{Map, Value, json};
 const VALUES: u64 = 4000;
 /// The pattern of times in `api/src/patterns.rs`.
 const DATE_TIME: &str = r"^2[0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$";
+/// The pattern of durations in `api/src/patterns.rs`.
+const DURATION: &str = r"^([0-9]{1,5}[smhd]){1,4}$";
 
 #[test]
 fn the_provider_reads_whatever_the_api_server_admits() {
@@ -61,7 +63,7 @@ fn reads<K: CustomResourceExt + DeserializeOwned>() {
 }
 
 /// A random value that the schema admits. A string may be too long, or break a pattern or a rule,
-/// because Rust reads every string. Only times are parsed, so they follow their pattern.
+/// because Rust reads every string. Only times and durations are parsed, so they follow their patterns.
 fn value(schema: &Value, dice: &mut fastrand::Rng) -> Value {
     if schema["nullable"] == true && dice.u8(..4) == 0 {
         return Value::Null;
@@ -112,12 +114,24 @@ fn string(schema: &Value, dice: &mut fastrand::Rng) -> Value {
     if schema["pattern"] == DATE_TIME {
         return time(dice).into();
     }
+    if schema["pattern"] == DURATION {
+        return duration(dice).into();
+    }
     match schema["format"].as_str() {
         None => {}
         // The API server admits times that no process of ours can read.
         Some(other) => panic!("give the format {other} a pattern: {schema}"),
     }
     ["", "a", "ä", "9999-12-31T23:59:59Z", "-1"][dice.usize(..5)].into()
+}
+
+fn duration(dice: &mut fastrand::Rng) -> String {
+    let parts = (0..dice.usize(1..=4)).map(|_| {
+        let number = [0, 1, 99_999, dice.u32(..100_000)][dice.usize(..4)];
+        let unit = ["s", "m", "h", "d"][dice.usize(..4)];
+        format!("{number}{unit}")
+    });
+    parts.collect()
 }
 
 /// A time that matches the pattern, on a day that every month has: a rule refuses the others.

@@ -54,7 +54,7 @@ fn a_workspace_without_a_claim_is_composed_as_one_with_a_claim() {
         }
         // The function works these out anew on every call.
         if let Some(status) = status.as_mut().and_then(Value::as_object_mut) {
-            for derived in ["machine", "opencvVersion", "pytorchVersion"] {
+            for derived in ["machine", "opencvVersion", "owner", "pytorchVersion"] {
                 status.remove(derived);
             }
             let lifecycle = status.get_mut("lifecycle").and_then(Value::as_object_mut);

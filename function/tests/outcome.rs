@@ -90,6 +90,10 @@ fn the_claim_hears_of_every_condition_on_every_call() {
         let (enforced, types): (Vec<_>, Vec<_>) =
             types.into_iter().partition(|t| *t == "PolicyEnforced");
         assert_eq!(enforced.len(), usize::from(asks_for_binding), "{name}");
+        let (interrupting, types): (Vec<_>, Vec<_>) =
+            types.into_iter().partition(|t| *t == "Interrupting");
+        let is_announced = name == "interruption-announced";
+        assert_eq!(interrupting.len(), usize::from(is_announced), "{name}");
         let (access, types): (Vec<_>, Vec<_>) =
             types.into_iter().partition(|t| *t == "AccessReady");
         let input = case::request_json(&name);

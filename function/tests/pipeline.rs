@@ -263,7 +263,7 @@ fn whole_numbers_stay_whole() {
         parameters["size"],
         json!({"minimum": 1, "maximum": 1, "idle": 0})
     );
-    assert_eq!(parameters["rootVolumeSizeGib"], json!(100));
+    assert_eq!(parameters["rootVolumeSizeGiB"], json!(100));
 }
 
 /// gRPC refuses messages beyond 4 MiB, unless the receiver raises the limit.

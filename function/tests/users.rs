@@ -110,7 +110,7 @@ fn no_request_whatsoever_drops_or_renames_a_namespace() {
         json!({"observed": {"composite": {"resource": {"spec": null, "status": null}}}}),
         json!({"input": null}),
         json!({"input": {"quotas": {}}}),
-        spec(&json!({"budget": {"monthlyUSD": -1}})),
+        spec(&json!({"budget": {"monthlyUsd": -1}})),
     ];
     let mut checked = 0;
     for name in users() {

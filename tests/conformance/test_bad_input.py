@@ -21,11 +21,12 @@ from crossplane_side.pipeline import is_fatal
 INPUT = {
     "unknown-field": ({"nonsense": 1}, "nonsense"),
     "unknown-inner-field": ({"instance": {"nonsense": 1}}, "nonsense"),
-    "text-for-number": ({"refreshSeconds": "soon"}, "refreshSeconds"),
+    "text-for-number": ({"sshMaxAddresses": "many"}, "sshMaxAddresses"),
+    "no-duration": ({"refreshInterval": "soon"}, "refreshInterval"),
     "number-for-text": ({"behaviourVersion": 1}, "behaviourVersion"),
     "object-for-list": ({"allowedInstanceTypes": {}}, "allowedInstanceTypes"),
     "list-for-object": ({"instance": []}, "instance"),
-    "fraction-for-integer": ({"refreshSeconds": 0.5}, "refreshSeconds"),
+    "fraction-for-integer": ({"sshMaxAddresses": 0.5}, "sshMaxAddresses"),
     "other-kind": ({"kind": "Resources"}, "kind"),
     "unknown-version": ({"behaviourVersion": "v999"}, "behaviourVersion"),
     "nothing-in-it": ({key: None for key in ["kind", "catalogue"]}, "catalogue"),
@@ -49,7 +50,7 @@ def _empty_input(request: RunFunctionRequest) -> None:
 
 
 def _no_number(request: RunFunctionRequest) -> None:
-    request.input["refreshSeconds"] = float("nan")
+    request.input["sshMaxAddresses"] = float("nan")
 
 
 def _without_state(request: RunFunctionRequest) -> None:

@@ -210,11 +210,11 @@ mod tests {
     }
 
     #[test]
-    fn the_claim_needs_an_owner_and_nothing_else() {
+    fn the_claim_needs_no_parameter() {
         let xrd = xrds::workspace().unwrap();
         let parameters = &xrd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
             ["properties"]["parameters"];
-        assert_eq!(parameters["required"], json!(["owner"]));
+        assert_eq!(parameters["required"], json!(null));
         // A default of the schema would come before the policy's.
         let platform_decides = ["instanceType", "region", "capacityType", "flavor", "image"];
         for field in platform_decides {

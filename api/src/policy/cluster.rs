@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::lifecycle::PodAgent;
+use crate::lifecycle::PodAgentPolicy;
 use crate::patterns::{DNS_NAME, IPV4_NETWORK};
 
 /// Workspaces in the cluster.
@@ -34,7 +34,7 @@ pub struct ClusterPolicy {
     /// Agent beside the owner's container that reports whether the workspace is used. Default: no
     /// agent, so it is not known whether workspaces are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<PodAgent>,
+    pub agent: Option<PodAgentPolicy>,
     /// DNS domain of the cluster. The host names of pods end with it.
     #[serde(default = "default_cluster_domain")]
     #[schemars(length(max = 253), regex(pattern = DNS_NAME))]

@@ -3,6 +3,7 @@
 
 use api::cluster::{ChosenPods, FlavorOverrides};
 use api::flavor::{AllowedOverrides, WorkspaceFlavorSpec};
+use api::lifecycle::{PodAgent, PodAgentPolicy};
 use api::policy::ClusterPolicy;
 use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
@@ -88,7 +89,7 @@ pub fn pods(
         shared_volumes: flavor.shared_volumes.clone(),
         nccl: flavor.nccl.clone(),
         service_account_token: wishes.token(&mut violations),
-        agent: cluster.agent.clone(),
+        agent: cluster.agent.as_ref().map(agent),
         queue: queue::chosen(parameters, cluster.queue.as_ref(), &mut violations),
         scratch: is_bounded.then(|| flavor.scratch.clone()),
         size_permille: None,
@@ -99,6 +100,15 @@ pub fn pods(
     violations.extend(image_by_tag(parameters, cluster, &pods));
     Violations::into_result(violations)?;
     Ok(pods)
+}
+
+/// The agent of the policy, as pods run it.
+fn agent(policy: &PodAgentPolicy) -> PodAgent {
+    let seconds = policy.report_interval.length().as_secs();
+    PodAgent {
+        image: policy.image.clone(),
+        report_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
+    }
 }
 
 /// The size of a pod in thousandths of its flavor: the largest part of its GPUs, CPUs and memory, since

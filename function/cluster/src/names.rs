@@ -11,7 +11,6 @@ use api::policy::{BehaviourVersion, WorkspacePolicy};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::object::{ObservedObject, given_name};
 use function_runtime::resource_names::{hashed, hashed_wide};
-use function_workspace::claim;
 use function_workspace::labels::{OWNER_LABEL, name_prefix};
 use function_workspace::placed::Claimed;
 use serde_json::Value;
@@ -76,7 +75,7 @@ impl<'a> Naming<'a> {
         let Claimed {
             request, composite, ..
         } = claimed;
-        let owner = claim::owner(*composite);
+        let owner = claimed.owner.as_str();
         let mut left = request.required.get(EARLIER_HOMES).into_iter().flatten();
         Self {
             origin,

@@ -16,12 +16,12 @@ use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
 use function_workspace::composition::Composition;
+use function_workspace::flavor;
 use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
 use function_workspace::report::Report;
 use function_workspace::setup::{self, Installation, Setup};
-use function_workspace::{claim, flavor};
 use serde_json::{Value, json};
 
 use crate::names::{DEFAULT_DOMAIN, Naming};
@@ -69,7 +69,7 @@ impl Placed for InCluster<'_> {
             stop_deletes_disk: false,
             is_on: self.is_on(),
             running: prices::running(self.pods.as_ref(), prices, self.placed_pods),
-            homes: prices::homes(self.seen, claim::owner(self.claimed.composite), prices),
+            homes: prices::homes(self.seen, &self.claimed.owner, prices),
         }
     }
 

@@ -5,7 +5,7 @@ use api::workspace::{Phase, WorkspaceParameters};
 use function_runtime::requirement::{Requirement, Selector};
 use function_workspace::labels::KUEUE;
 use function_workspace::placed::Claimed;
-use function_workspace::{catalogue, claim, dev_user, flavor, owner};
+use function_workspace::{catalogue, dev_user, flavor, owner};
 
 use crate::names::{EARLIER_HOMES, HOMES, Names, Naming, PODS, WORKLOADS, WORKSPACE_LABEL};
 use crate::record::Record;
@@ -42,10 +42,14 @@ pub fn requirements(
     let named = cluster.zip(parameters);
     let named = named.and_then(|(cluster, claim)| choice::flavor(claim, cluster).ok());
     required.extend(named.map(flavor::requirement));
-    let owner = claim::owner(claimed.composite);
     let status = &claimed.previous;
     let has_keys = cluster.is_some_and(|cluster| cluster.dev_users);
-    required.extend(dev_user::requirement(has_keys, policy, status, owner));
+    required.extend(dev_user::requirement(
+        has_keys,
+        policy,
+        status,
+        &claimed.owner,
+    ));
     let set = seen.stateful_set();
     let recorded = set.and_then(Record::of).map(|record| record.pods);
     let is_queued = [status.pods.as_ref(), recorded.as_ref()]

@@ -108,15 +108,16 @@ pub fn resolved(
     };
     let ssh_cidrs = ssh_networks::of(parameters, policy).map_err(Refusal::parameters)?;
     homes::check(parameters, policy).map_err(Refusal::parameters)?;
-    owner::check(policy, parameters, &origin, request)?;
+    let owner = &claimed.owner;
+    owner::check(policy, claimed.composite, owner, &origin, request)?;
 
     let Known {
         catalogue,
         notices: told,
     } = catalogue::read(policy, request)?;
-    let user = dev_user::of(cluster.dev_users, request, &parameters.owner)?;
+    let user = dev_user::of(cluster.dev_users, request, owner)?;
     let further = dev_user::public_keys(user);
-    let keys = PublicKeys::of(parameters, &catalogue, policy, &further).lines();
+    let keys = PublicKeys::of(owner, parameters, &catalogue, policy, &further).lines();
     let owner_uid = cluster.dev_users.then(|| OwnerUid(dev_user::uid(user)));
     let flavor = flavor(request, cluster, parameters);
     let storage_class = flavor
@@ -128,13 +129,11 @@ pub fn resolved(
         let pods = choice::pods(parameters, cluster, name, &spec, is_bounded);
         Ok(Record {
             pods: pods.map_err(Refusal::parameters)?,
-            owner: parameters.owner.clone(),
+            owner: owner.clone(),
             domain: cluster.domain.clone(),
         })
     });
-    let no_keys = keys
-        .is_empty()
-        .then(|| no_keys(policy, cluster, parameters));
+    let no_keys = keys.is_empty().then(|| no_keys(policy, cluster, owner));
     // A port that `kubectl` forwards reaches a pod that no network may connect to.
     let access = Access::of(policy, no_keys.as_deref(), None);
     Ok(Resolved {
@@ -145,7 +144,7 @@ pub fn resolved(
         ]
         .concat(),
         access,
-        owner: parameters.owner.clone(),
+        owner: owner.clone(),
         public_keys: keys,
         ssh_cidrs,
         egress: Egress::of(policy.behaviour_version, &cluster.egress),
@@ -195,15 +194,11 @@ fn notices(
 }
 
 /// The message for a workspace without a key.
-fn no_keys(
-    policy: &WorkspacePolicy,
-    cluster: &ClusterPolicy,
-    parameters: &WorkspaceParameters,
-) -> String {
+fn no_keys(policy: &WorkspacePolicy, cluster: &ClusterPolicy, owner: &str) -> String {
     let elsewhere = if cluster.dev_users {
-        format!("spec.publicKeys of DevUser {}", parameters.owner)
+        format!("spec.publicKeys of DevUser {owner}")
     } else {
-        public_keys::in_catalogue(policy, parameters)
+        public_keys::in_catalogue(policy, owner)
     };
     public_keys::missing(&elsewhere)
 }

@@ -15,7 +15,7 @@ const FIELDS: [(&str, Owner); 10] = [
     ("image", Owner::Image),
     ("subnetIds", Owner::Network),
     ("securityGroupIds", Owner::Network),
-    ("rootVolumeSizeGib", Owner::Policy),
+    ("rootVolumeSizeGiB", Owner::Policy),
     ("iamInstanceProfile", Owner::Policy),
 ];
 

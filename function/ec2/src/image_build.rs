@@ -11,6 +11,9 @@ use crate::image;
 use crate::software::{self, PytorchSource};
 use crate::user_data::UserData;
 
+/// The user of a machine that builds an image.
+const OWNER: &str = "image";
+
 pub use crate::setup::failed;
 
 /// The interpreter of a built image. `image.sh` puts it there.
@@ -53,7 +56,7 @@ impl ImageBuild {
         let software = software::choose(&parameters, &policy, &chosen, packages)?;
         let user_data = UserData {
             behaviour: BehaviourVersion::V3,
-            owner: &parameters.owner,
+            owner: OWNER,
             public_keys: &[],
             sudo: false,
             software: &software,
@@ -116,7 +119,7 @@ fn parameters(
     region: &str,
     wishes: &serde_json::Value,
 ) -> Result<WorkspaceParameters, serde_json::Error> {
-    let mut parameters = json!({"owner": "image", "region": region});
+    let mut parameters = json!({"region": region});
     if let (Some(all), Some(wishes)) = (parameters.as_object_mut(), wishes.as_object()) {
         all.extend(wishes.clone());
     }

@@ -243,7 +243,7 @@ impl OnEc2<'_> {
         let is_detaching = rest.home.as_ref().is_some_and(|home| home.detaching);
         Composition {
             setup: Some(Setup::NotRunning),
-            report: status::at_rest(&rest, because, phase, &self.claimed.previous),
+            report: status::at_rest(&rest, because, phase, self.claimed),
             is_settled: !is_detaching && rest.left.is_empty(),
             resources: rest.resources,
             notices: Vec::new(),

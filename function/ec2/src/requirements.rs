@@ -29,10 +29,14 @@ pub fn of(
     required.extend(policy.and_then(|policy| owner::requirement(policy, &origin)));
     let flavor = parameters.and_then(|parameters| parameters.flavor.as_deref());
     required.extend(flavor.map(flavor::requirement));
-    let owner = claim::owner(composite);
     let has_keys = policy.is_some_and(with_keys_of_dev_users);
     let status = &claimed.previous;
-    required.extend(dev_user::requirement(has_keys, policy, status, owner));
+    required.extend(dev_user::requirement(
+        has_keys,
+        policy,
+        status,
+        &claimed.owner,
+    ));
     let wished = parameters.and_then(|p| p.capacity_type);
     let market = wished.or(policy.map(|policy| policy.defaults.capacity_type));
     // The requirements are the same in every call, so they do not depend on the flavor's market.

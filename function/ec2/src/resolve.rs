@@ -66,7 +66,8 @@ pub fn workspace(
     let named = image::Named::of(parameters, &choice);
     image::check(named, policy).map_err(Refusal::parameters)?;
     let allowed = allowed(policy, parameters, &choice, seen).map_err(Refusal::parameters)?;
-    owner::check(policy, parameters, &origin, request)?;
+    let owner = &claimed.owner;
+    owner::check(policy, claimed.composite, owner, &origin, request)?;
 
     let Known {
         catalogue,
@@ -85,14 +86,14 @@ pub fn workspace(
     let packages = catalogue.packages.as_ref();
     let software = software::choose(parameters, policy, &image, packages)?;
     let counts = requirements::with_keys_of_dev_users(policy);
-    let user = dev_user::of(counts, request, &parameters.owner)?;
+    let user = dev_user::of(counts, request, owner)?;
     let further = dev_user::public_keys(user);
-    let keys = PublicKeys::of(parameters, &catalogue, policy, &further);
+    let keys = PublicKeys::of(owner, parameters, &catalogue, policy, &further);
     let has_keys = keys != PublicKeys::default();
     let keys = keys::placed(keys, policy).map_err(Refusal::parameters)?;
     let user_data = UserData {
         behaviour: policy.behaviour_version,
-        owner: &parameters.owner,
+        owner,
         public_keys: &keys.in_user_data,
         sudo: policy.instance.sudo,
         software: &software,
@@ -103,7 +104,7 @@ pub fn workspace(
         agent: policy.lifecycle.agent.as_ref(),
     };
     let no_keys =
-        (!has_keys).then(|| public_keys::missing(&public_keys::in_catalogue(policy, parameters)));
+        (!has_keys).then(|| public_keys::missing(&public_keys::in_catalogue(policy, owner)));
     let is_closed = network.security_group_ids.is_empty() && allowed.ssh_cidrs.is_empty();
     let no_networks = is_closed.then_some(ssh_networks::NONE);
     let access = Access::of(policy, no_keys.as_deref(), no_networks);
@@ -137,14 +138,14 @@ pub fn workspace(
             has_home: allowed.has_home,
             home_size_gib: parameters.home.as_ref().map(WorkspaceHome::gib),
             instance_types: types.iter().map(|t| t.name.clone()).collect(),
-            owner: parameters.owner.clone(),
+            owner: owner.clone(),
             region: region.to_owned(),
             is_image_named: named.is_some(),
             image,
             root_volume_size_gib: choice
                 .root_volume_size_gib
                 .or(policy.instance.root_volume_size_gib),
-            instance_profile: instance_profile(policy, &catalogue, &parameters.owner, &origin),
+            instance_profile: instance_profile(policy, &catalogue, owner, &origin),
             choice: choice.record.clone(),
             opencv: software.opencv.clone(),
             pytorch: software.pytorch.map(|pytorch| pytorch.version),

@@ -67,7 +67,7 @@ const CAUSES: [(&str, &str); 5] = [
     (
         ", disk full",
         "make room on the machine, or let the platform team raise \
-         instance.rootVolumeSizeGib of the policy",
+         instance.rootVolumeSizeGiB of the policy",
     ),
     (", apt is in use", "another program on the machine uses apt"),
     (

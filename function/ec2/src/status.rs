@@ -1,7 +1,8 @@
 //! What users see of a workspace on EC2: phase, message, address, conditions and events.
 
-use api::condition::{COMPUTE_READY, HOME_READY};
+use api::condition::{COMPUTE_READY, HOME_READY, INTERRUPTING};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
+use function_runtime::composite::Composite;
 use function_runtime::response::{Condition, Event, Severity};
 use function_workspace::cause::{Cause, Reason};
 use function_workspace::conditions;
@@ -12,7 +13,7 @@ use crate::compose::{AtRest, Composed};
 use crate::finding::{Finding, Machine, Outlook};
 use crate::on_demand::home;
 
-/// The reason of `ComputeReady` after AWS has announced an interruption.
+/// The reason of `Interrupting` after AWS has announced an interruption, and of its event.
 const WARNING: &str = "InterruptionWarning";
 
 /// The report about a workspace that runs.
@@ -57,16 +58,15 @@ pub fn report(composed: &Composed, claimed: &Claimed<'_>) -> Report {
     };
     let news = warning.as_ref().filter(|text| !was_warned(claimed, text));
     let events = events(previous, &status, news);
-    let compute = match (&compute_cause, warning) {
-        (None, Some(warning)) => Condition::true_with_message(COMPUTE_READY, WARNING, warning),
-        _ => condition(COMPUTE_READY, "Available", compute_cause.as_ref()),
-    };
+    let compute = condition(COMPUTE_READY, "Available", compute_cause.as_ref());
+    let interrupting = interrupting(claimed, warning);
     Report {
         events,
         ready: cause.is_none(),
         conditions: [compute]
             .into_iter()
             .chain(home.as_ref().map(home_condition))
+            .chain(interrupting)
             .collect(),
         connection: match machine {
             Some(machine) => report::connection(&machine.address),
@@ -92,12 +92,8 @@ pub fn unread(claimed: &Claimed<'_>) -> Report {
 
 /// The report about a workspace that does not run. `because` is the reason, and `phase` the phase
 /// once the last machine is gone.
-pub fn at_rest(
-    rest: &AtRest,
-    because: &Cause,
-    phase: Phase,
-    previous: &GpuDevWorkspaceStatus,
-) -> Report {
+pub fn at_rest(rest: &AtRest, because: &Cause, phase: Phase, claimed: &Claimed<'_>) -> Report {
+    let previous = &claimed.previous;
     let cause = if rest.left.is_empty() {
         because.clone()
     } else {
@@ -137,6 +133,7 @@ pub fn at_rest(
         conditions: [condition(COMPUTE_READY, "Available", Some(&cause))]
             .into_iter()
             .chain(rest.home.as_ref().map(home_condition))
+            .chain(not_interrupting(claimed.composite))
             .collect(),
         connection: Vec::new(),
         status,
@@ -157,8 +154,22 @@ fn warning(machine: &Machine) -> Option<String> {
 /// Whether the last call told this warning. Its status may have another message, for example that the
 /// software is being installed, or that a pool is being deleted. The condition keeps the warning.
 fn was_warned(claimed: &Claimed<'_>, warning: &str) -> bool {
-    let before = claimed.composite.condition(COMPUTE_READY);
-    before.is_some_and(|before| before.message.ends_with(warning))
+    let before = claimed.composite.condition(INTERRUPTING);
+    before.is_some_and(|before| before.message == warning)
+}
+
+/// `Interrupting`; none for a workspace that AWS has never warned.
+fn interrupting(claimed: &Claimed<'_>, warning: Option<String>) -> Option<Condition> {
+    match warning {
+        Some(warning) => Some(Condition::true_with_message(INTERRUPTING, WARNING, warning)),
+        None => not_interrupting(claimed.composite),
+    }
+}
+
+/// `Interrupting` with status `False`, if AWS has warned the workspace before.
+fn not_interrupting(composite: Composite<'_>) -> Option<Condition> {
+    let before = composite.condition(INTERRUPTING);
+    before.map(|_| Condition::is_false(INTERRUPTING, "NotInterrupting", "AWS takes nothing back"))
 }
 
 fn home_condition(home: &home::Finding) -> Condition {

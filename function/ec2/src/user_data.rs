@@ -341,7 +341,9 @@ fn home_files(script: &str) -> Result<String, String> {
 fn settings(agent: &AgentPolicy) -> String {
     format!(
         "AGENT_URL='{}'\nAGENT_SHA256='{}'\nAGENT_REPORT_SECONDS='{}'\n",
-        agent.url, agent.sha256, agent.report_seconds
+        agent.url,
+        agent.sha256,
+        agent.report_interval.length().as_secs()
     )
 }
 

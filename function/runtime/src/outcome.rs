@@ -9,6 +9,11 @@ use crate::validation::Violations;
 pub trait Problem: fmt::Display {
     /// The reason of the condition `ConfigResolved`.
     fn reason(&self) -> &'static str;
+
+    /// Whether the function cannot know it yet, because Crossplane has not fetched a resource.
+    fn is_pending(&self) -> bool {
+        false
+    }
 }
 
 /// The function lacks information, so all observed resources stay as they are.
@@ -16,6 +21,7 @@ pub trait Problem: fmt::Display {
 pub struct Hold {
     reason: &'static str,
     message: String,
+    is_pending: bool,
 }
 
 /// A person has to change the claim or the policy. All observed resources of a workspace stay as
@@ -84,6 +90,14 @@ impl Unresolved {
             Self::Refused(why) => why.reason,
         }
     }
+
+    /// Whether Crossplane has not fetched a resource that the function needs.
+    pub fn is_pending(&self) -> bool {
+        match self {
+            Self::Held(why) => why.is_pending,
+            Self::Refused(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for Hold {
@@ -112,6 +126,7 @@ impl<P: Problem> From<P> for Hold {
         Self {
             reason: problem.reason(),
             message: problem.to_string(),
+            is_pending: problem.is_pending(),
         }
     }
 }

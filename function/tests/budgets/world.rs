@@ -107,7 +107,7 @@ impl World {
         let user = json!({
             "apiVersion": "platform.acme.io/v1alpha1", "kind": "DevUser",
             "metadata": {"name": "dave", "uid": "u-dave"},
-            "spec": {"budget": {"monthlyUSD": budget}},
+            "spec": {"budget": {"monthlyUsd": budget}},
         });
         Self {
             now,
@@ -150,12 +150,12 @@ impl World {
         self.highest = self.highest.max(budget);
         let now = self.now;
         self.user.change(now, |user| {
-            user["spec"]["budget"]["monthlyUSD"] = json!(budget);
+            user["spec"]["budget"]["monthlyUsd"] = json!(budget);
         });
     }
 
     pub fn budget(&self) -> f64 {
-        self.user.latest()["spec"]["budget"]["monthlyUSD"]
+        self.user.latest()["spec"]["budget"]["monthlyUsd"]
             .as_f64()
             .unwrap()
     }

@@ -197,7 +197,8 @@ pub fn namespaced(request: &Value) -> Option<Value> {
 fn record_of(composite: &Value, status: &Value) -> Value {
     let metadata = &composite["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
-    let owner = &composite["spec"]["parameters"]["owner"];
+    let named = &composite["spec"]["parameters"]["owner"];
+    let owner = status.get("owner").unwrap_or(named);
     json!({
         "apiVersion": "platform.acme.io/v1alpha1",
         "kind": "WorkspaceRecord",

@@ -1,7 +1,7 @@
 //! Reads what a request shows of a workspace in the cluster. This module does not use the
 //! function's code.
 
-use api::lifecycle::duration;
+use api::duration::duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -8,12 +8,13 @@ use serde_json::Value;
 use crate::fleeting;
 use crate::oracle::{Outcome, broken};
 
-const CONDITIONS: [&str; 8] = [
+const CONDITIONS: [&str; 9] = [
     "ConfigResolved",
     "ComputeReady",
     "AccessReady",
     "SoftwareReady",
     "HomeReady",
+    "Interrupting",
     "StopScheduled",
     "PolicyEnforced",
     "WithinBudget",
@@ -30,7 +31,11 @@ pub fn check(json: &Value, response: &RunFunctionResponse) -> Outcome {
         }
         let holds = condition.status == Status::ConditionTrue as i32;
         let is_false = condition.status == Status::ConditionFalse as i32;
-        if !holds && !is_false && name != "SoftwareReady" {
+        let may_be_unknown = match name {
+            "ConfigResolved" => condition.reason.ends_with("Unresolved"),
+            _ => name == "SoftwareReady",
+        };
+        if !holds && !is_false && !may_be_unknown {
             return wrong("is neither True nor False");
         }
         if !is_reason(&condition.reason) && !is_observed(json, &condition.reason) {

@@ -57,8 +57,8 @@ fn ended(view: &View) -> Option<jiff::Timestamp> {
 
 /// The longest run with its longest extension.
 fn length(lifetime: Option<&str>, extension: Option<&str>) -> Option<jiff::SignedDuration> {
-    let extension = extension.map_or(Some(jiff::SignedDuration::ZERO), api::lifecycle::duration)?;
-    Some(api::lifecycle::duration(lifetime?)? + extension)
+    let extension = extension.map_or(Some(jiff::SignedDuration::ZERO), api::duration::duration)?;
+    Some(api::duration::duration(lifetime?)? + extension)
 }
 
 /// A machine that runs on, or that the response starts.

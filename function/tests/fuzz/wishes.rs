@@ -132,7 +132,7 @@ pub fn policy(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
             ),
             (
                 &["instance"],
-                json!({"rootVolumeSizeGib": 200, "tags": {"a": "b"}}),
+                json!({"rootVolumeSizeGiB": 200, "tags": {"a": "b"}}),
             ),
             (&["home"], json!({"onDelete": "Delete"})),
             (&["home"], json!({"onDelete": "Retain"})),

@@ -7,7 +7,22 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "owner",
         "spec.parameters.owner: write lower-case letters, digits, ., _ and -, with a letter or digit first and last, for example alice; of an e-mail address, write the part before @",
     ),
-    ("owner-missing", "spec.parameters.owner: is required"),
+    (
+        "owner-missing",
+        "spec.parameters.owner: is required: write the name of the person who owns the workspace, since the policy has no ownerBinding",
+    ),
+    (
+        "owner-in-a-malformed-label",
+        "spec.parameters.owner: namespace team-vision has no valid owner: its label platform.acme.io/owner is Bob, and an owner has only lower-case letters, digits, ., _ and -; ask the platform team to change it",
+    ),
+    (
+        "owner-after-the-namespace-changed",
+        "spec.parameters.owner: this workspace belongs to alice, and namespace team-vision to bob (its label platform.acme.io/owner): delete the claim and create another",
+    ),
+    (
+        "owner-added-that-is-another",
+        "spec.parameters.owner: must be bob, the owner of this workspace so far; delete the claim and create another",
+    ),
     (
         "several-fields",
         "spec.parameters.opencvVersion: write an OpenCV release of three or four numbers, for example 4.8.0; spec.parameters.region: write an AWS region, for example us-east-1",

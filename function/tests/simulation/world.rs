@@ -135,7 +135,7 @@ pub fn policy() -> Value {
         "defaults": {"capacityType": "SpotWithFallback", "sshCidrs": ["203.0.113.0/24"]},
         "allowedInstanceTypes": ["g4dn.*", "g5.*"],
         "instance": {"sudo": true},
-        "refreshSeconds": 300
+        "refreshInterval": "5m"
     })
 }
 

@@ -5,6 +5,7 @@ use api::patterns;
 use api::{POLICY_GROUP, VERSION};
 use function_runtime::input;
 use function_runtime::validation::{Schema, Violations};
+use function_workspace::policy::{REFRESH, outside};
 use serde_json::Value;
 
 const KIND: &str = "DevUserPolicy";
@@ -13,5 +14,8 @@ static POLICY: Schema<DevUserPolicy> = Schema::of("input", patterns::message);
 /// Reads and checks the policy. Violations name fields under `input`.
 pub fn read(input: Option<&Value>) -> Result<DevUserPolicy, Violations> {
     let input = input::given(input, KIND)?;
-    input::read(&POLICY, input, &format!("{POLICY_GROUP}/{VERSION}"), KIND)
+    let policy = input::read(&POLICY, input, &format!("{POLICY_GROUP}/{VERSION}"), KIND)?;
+    let interval = outside("input.refreshInterval", &policy.refresh_interval, REFRESH);
+    Violations::into_result(interval.into_iter().collect())?;
+    Ok(policy)
 }

@@ -146,7 +146,7 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
         (name, Composed { object, ready })
     });
     let ttl = if ready {
-        Duration::from_secs(user.policy.refresh_seconds.into())
+        user.policy.refresh_interval.timer()
     } else {
         UNSETTLED_TTL
     };

@@ -268,6 +268,10 @@ impl Problem for Unusable {
             Self::Invalid { .. } | Self::Ambiguous { .. } => "CatalogueInvalid",
         }
     }
+
+    fn is_pending(&self) -> bool {
+        matches!(self, Self::Unresolved { .. })
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,24 @@
 //! Conditions of workspaces in every placement.
 
-use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY};
+use api::condition::{ADMITTED, COMPUTE_READY, HOME_READY, INTERRUPTING};
 use function_runtime::composite::Composite;
+use function_runtime::outcome::Unresolved;
 use function_runtime::response::{CONFIG_RESOLVED, Condition};
 
 /// `ConfigResolved` with status `True`. `notice` is its message, or empty.
 pub fn config_resolved(notice: String) -> Condition {
     Condition::true_with_message(CONFIG_RESOLVED, "Resolved", notice)
+}
+
+/// `ConfigResolved` of a workspace that cannot be resolved: `Unknown` until Crossplane has fetched what
+/// the function needs, and `False` after that.
+pub fn config_unresolved(why: &Unresolved) -> Condition {
+    let (reason, message) = (why.reason(), why.to_string());
+    if why.is_pending() {
+        Condition::unknown(CONFIG_RESOLVED, reason, message)
+    } else {
+        Condition::is_false(CONFIG_RESOLVED, reason, message)
+    }
 }
 
 /// `ComputeReady` with status `False`. The function composes no compute before `ConfigResolved`
@@ -32,6 +44,8 @@ pub fn observed(composite: Composite<'_>) -> Vec<Condition> {
         })
     };
     let compute = observed(COMPUTE_READY).unwrap_or_else(compute_blocked);
-    let others = [HOME_READY, ADMITTED].into_iter().filter_map(observed);
+    let others = [HOME_READY, ADMITTED, INTERRUPTING]
+        .into_iter()
+        .filter_map(observed);
     [compute].into_iter().chain(others).collect()
 }

@@ -68,4 +68,8 @@ impl Problem for Unresolved {
     fn reason(&self) -> &'static str {
         "DevUserUnresolved"
     }
+
+    fn is_pending(&self) -> bool {
+        true
+    }
 }

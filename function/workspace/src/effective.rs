@@ -5,9 +5,8 @@ use api::workspace::GpuDevWorkspaceStatus;
 use function_runtime::outcome::{Hold, Refusal, Unresolved};
 use serde_json::Value;
 
-use crate::cost::budget;
 use crate::limits::{Limits, tighten};
-use crate::policy;
+use crate::{memory, policy};
 
 /// The policy of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +39,7 @@ impl EffectivePolicy {
             },
             Err(why) => why.clone().into(),
         };
-        if budget::has_asked(previous) {
+        if memory::has_asked_a_budget(previous) {
             // The platform's limits may require the budget that this run asked.
             policy.budgets.get_or_insert_default();
         }

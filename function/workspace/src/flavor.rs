@@ -149,6 +149,10 @@ impl Problem for Unusable {
             Self::Invalid { .. } => "FlavorInvalid",
         }
     }
+
+    fn is_pending(&self) -> bool {
+        matches!(self, Self::Unresolved { .. })
+    }
 }
 
 #[cfg(test)]

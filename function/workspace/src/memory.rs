@@ -38,10 +38,22 @@ pub fn previous(request: &Request, composite: Composite<'_>) -> GpuDevWorkspaceS
     let observed = request.observed.get(NAME);
     let fetched = || request.required.get(NAME)?.first();
     match observed.or_else(fetched) {
-        Some(record) => claim::status(record.pointer("/spec/status")),
+        Some(record) => {
+            let owner = Recorded::read(record).owner;
+            GpuDevWorkspaceStatus {
+                owner: (!owner.is_empty()).then(|| owner.to_owned()),
+                ..claim::status(record.pointer("/spec/status"))
+            }
+        }
         None if request.observed.is_empty() => GpuDevWorkspaceStatus::default(),
         None => claim::status(written),
     }
+}
+
+/// Whether the last call asked a budget for the run.
+pub fn has_asked_a_budget(previous: &GpuDevWorkspaceStatus) -> bool {
+    let cost = previous.cost.as_ref();
+    cost.is_some_and(|cost| cost.request.is_some())
 }
 
 /// Asks Crossplane for the record of a namespaced composite that does not list it: a developer may
@@ -60,7 +72,7 @@ pub fn requirement(request: &Request, composite: Composite<'_>) -> Option<Requir
     })
 }
 
-/// The record of a namespaced composite; none for a composite with a claim.
+/// The record of a namespaced composite of `owner`; none for a composite with a claim.
 ///
 /// # Errors
 ///
@@ -68,14 +80,15 @@ pub fn requirement(request: &Request, composite: Composite<'_>) -> Option<Requir
 pub fn record(
     request: &Request,
     composite: Composite<'_>,
+    owner: &str,
     status: &GpuDevWorkspaceStatus,
 ) -> Result<Option<Composed>, Refusal> {
     let Some(namespace) = composite.namespace() else {
         return Ok(None);
     };
     let mut remembered = fields(status)?;
-    // They follow from the rest and from the claim.
-    for derived in ["machine", "opencvVersion", "pytorchVersion"] {
+    // They follow from the rest of the record and from the claim.
+    for derived in ["machine", "opencvVersion", "owner", "pytorchVersion"] {
         remembered.remove(derived);
     }
     let lifecycle = remembered.get_mut("lifecycle");
@@ -87,7 +100,7 @@ pub fn record(
             name: composite.name().to_owned(),
             uid: composite.id().uid,
         },
-        owner: claim::owner(composite).to_owned(),
+        owner: owner.to_owned(),
         status: Value::Object(remembered),
     };
     let observed = request.observed.get(NAME);

@@ -1,8 +1,8 @@
-//! Checks that a claim's namespace belongs to its owner, if the policy binds owners to namespaces.
+//! Decides who owns a workspace.
 
-use api::policy::WorkspacePolicy;
-use api::workspace::WorkspaceParameters;
-use function_runtime::composite::Origin;
+use api::policy::{OwnerBinding, WorkspacePolicy};
+use api::workspace::GpuDevWorkspaceStatus;
+use function_runtime::composite::{Composite, Origin};
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
@@ -10,7 +10,10 @@ use function_runtime::validation::Violation;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::claim;
+
 const REQUIREMENT: &str = "namespace";
+const PATH: &str = "spec.parameters.owner";
 
 /// The requirement for the claim's Namespace; none if the policy does not bind owners to
 /// namespaces.
@@ -23,42 +26,98 @@ pub fn requirement(policy: &WorkspacePolicy, origin: &Origin) -> Option<Requirem
     })
 }
 
-/// Refuses a claim whose owner differs from the owner in the label of its Namespace.
+/// The owner of a workspace; empty if nothing names a valid one. The owner of the last call comes
+/// first, then the claim's, then the one in the label of the Namespace.
+pub fn of(
+    composite: Composite<'_>,
+    previous: &GpuDevWorkspaceStatus,
+    policy: Option<&WorkspacePolicy>,
+    request: &Request,
+) -> String {
+    let recorded = previous.owner.as_deref();
+    let named = Some(claim::named_owner(composite)).filter(|owner| !owner.is_empty());
+    let binding = policy.and_then(|policy| policy.owner_binding.as_ref());
+    let bound = || Some(in_label(binding?, namespace(request)?));
+    let owner = recorded.or(named).or_else(bound);
+    let owner = owner.filter(|owner| claim::is_owner(owner));
+    owner.unwrap_or_default().to_owned()
+}
+
+/// Refuses a workspace without an owner, with another owner than before, or with another owner than its
+/// Namespace has. `owner` is the one that [`of`] returned.
 pub fn check(
     policy: &WorkspacePolicy,
-    parameters: &WorkspaceParameters,
+    composite: Composite<'_>,
+    owner: &str,
     origin: &Origin,
     request: &Request,
 ) -> Result<(), Unresolved> {
+    let named = claim::named_owner(composite);
+    let refused = |problem| Err(Refusal::parameters(Violation::new(PATH, problem)).into());
+    if !named.is_empty() && named != owner {
+        return refused(format!(
+            "must be {owner}, the owner of this workspace so far; delete the claim and create \
+             another"
+        ));
+    }
     let Some(binding) = &policy.owner_binding else {
-        return Ok(());
+        return if owner.is_empty() {
+            let problem = "is required: write the name of the person who owns the workspace, since \
+                           the policy has no ownerBinding";
+            refused(problem.to_owned())
+        } else {
+            Ok(())
+        };
     };
-    let namespace = &origin.namespace;
-    let Required::Present(object) = request.required(REQUIREMENT) else {
+    let Some(found) = namespace(request) else {
         let unresolved = NamespaceUnresolved {
-            name: namespace.clone(),
+            name: origin.namespace.clone(),
         };
         return Err(Hold::from(unresolved).into());
     };
-    let label = &binding.namespace_label;
-    let bound = object
-        .pointer("/metadata/labels")
-        .and_then(|labels| labels.get(label))
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if bound == parameters.owner {
+    let bound = in_label(binding, found);
+    if bound == owner && !bound.is_empty() {
         return Ok(());
     }
-    let problem = if bound.is_empty() {
-        format!(
-            "nobody may have workspaces in namespace {namespace}: it has no label {label}; ask \
-             the platform team for it"
-        )
-    } else {
-        format!("must be {bound}, the owner of namespace {namespace} (its label {label})")
-    };
-    let violation = Violation::new("spec.parameters.owner", problem);
-    Err(Refusal::parameters(violation).into())
+    let label = &binding.namespace_label;
+    refused(misfit(&origin.namespace, label, bound, named, owner))
+}
+
+/// Why a workspace of `owner` cannot be in a namespace of `bound`. The claim names `named`.
+fn misfit(namespace: &str, label: &str, bound: &str, named: &str, owner: &str) -> String {
+    if bound.is_empty() {
+        return format!(
+            "nobody may have workspaces in namespace {namespace}: it has no label {label}; ask the \
+             platform team for it"
+        );
+    }
+    if !claim::is_owner(bound) {
+        return format!(
+            "namespace {namespace} has no valid owner: its label {label} is {bound}, and an owner has \
+             only lower-case letters, digits, ., _ and -; ask the platform team to change it"
+        );
+    }
+    if named.is_empty() {
+        return format!(
+            "this workspace belongs to {owner}, and namespace {namespace} to {bound} (its label \
+             {label}): delete the claim and create another"
+        );
+    }
+    format!("must be {bound}, the owner of namespace {namespace} (its label {label})")
+}
+
+fn namespace(request: &Request) -> Option<&Value> {
+    match request.required(REQUIREMENT) {
+        Required::Present(namespace) => Some(namespace),
+        Required::Absent | Required::Unresolved => None,
+    }
+}
+
+/// The value of the label; empty without the label.
+fn in_label<'a>(binding: &OwnerBinding, namespace: &'a Value) -> &'a str {
+    let labels = namespace.pointer("/metadata/labels");
+    let value = labels.and_then(|labels| labels.get(&binding.namespace_label));
+    value.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Crossplane has not fetched the claim's Namespace, whose label names the owner.
@@ -72,5 +131,9 @@ struct NamespaceUnresolved {
 impl Problem for NamespaceUnresolved {
     fn reason(&self) -> &'static str {
         "NamespaceUnresolved"
+    }
+
+    fn is_pending(&self) -> bool {
+        true
     }
 }

@@ -1,6 +1,7 @@
 //! The interface between the decision about a workspace and its placement.
 
 use api::catalogue::Prices;
+use api::limits::WorkspaceLimits;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use function_runtime::composite::Composite;
@@ -13,9 +14,10 @@ use jiff::Timestamp;
 use crate::cause::Cause;
 use crate::composition::Composition;
 use crate::cost::price::{Homes, Running};
+use crate::effective::EffectivePolicy;
 use crate::lifecycle::activity::Reported;
 use crate::setup::Installation;
-use crate::{claim, memory};
+use crate::{claim, limits, memory, owner};
 
 /// A workspace in one call, as its composite describes it.
 #[derive(Clone, Debug)]
@@ -28,20 +30,34 @@ pub struct Claimed<'a> {
     pub parameters: Result<WorkspaceParameters, Violations>,
     /// The status that the last call wrote.
     pub previous: GpuDevWorkspaceStatus,
+    /// The policy, within the platform's limits.
+    pub policy: EffectivePolicy,
+    /// The platform's limits; none without readable limits.
+    pub limits: Option<WorkspaceLimits>,
     /// The name of the `EnvironmentConfig` with the platform's limits; none without the function's
     /// flag `--limits`.
-    pub limits: Option<&'a str>,
+    pub limits_name: Option<&'a str>,
+    /// The owner of the workspace; empty if nothing names a valid one.
+    pub owner: String,
 }
 
 impl<'a> Claimed<'a> {
-    /// Reads the composite of a request.
+    /// Reads the composite of a request. `limits` names the `EnvironmentConfig` with the platform's
+    /// limits.
     pub fn read(request: &'a Request, composite: Composite<'a>, limits: Option<&'a str>) -> Self {
+        let previous = memory::previous(request, composite);
+        let found = limits::read(limits, request);
+        let policy = EffectivePolicy::read(request.policy.as_ref(), &found, &previous);
+        let for_requirements = policy.for_requirements();
         Self {
+            owner: owner::of(composite, &previous, for_requirements, request),
             request,
             composite,
             parameters: claim::parameters(composite),
-            previous: memory::previous(request, composite),
-            limits,
+            previous,
+            policy,
+            limits: found.ok().flatten().map(|found| found.data),
+            limits_name: limits,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Reads `WorkspacePolicy`, the function's input in the Composition of workspaces.
 
+use api::duration::{Duration, duration};
 use api::patterns;
 use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
 use api::{POLICY_GROUP, VERSION};
@@ -12,6 +13,10 @@ use crate::{image_digest, ssh_networks};
 static POLICY: Schema<WorkspacePolicy> = Schema::of("input", patterns::message);
 
 const KIND: &str = "WorkspacePolicy";
+/// The shortest and the longest time between two reconciles.
+pub const REFRESH: [&str; 2] = ["10s", "1d"];
+/// The shortest and the longest time between two reports of an agent.
+const REPORT: [&str; 2] = ["5s", "1h"];
 
 /// Reads and checks the policy. Violations name fields under `input`.
 pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
@@ -24,6 +29,7 @@ pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
     check_tags(&policy, &mut violations);
     violations.extend(agent_by_tag(&policy));
     violations.extend(on_demand_before_v3(&policy));
+    violations.extend(intervals(&policy));
     Violations::into_result(violations)?;
     Ok(policy)
 }
@@ -60,6 +66,39 @@ fn on_demand_before_v3(policy: &WorkspacePolicy) -> Option<Violation> {
     let problem = "SpotPool needs behaviourVersion v3 or later";
     (policy.on_demand == Some(OnDemandProvider::SpotPool) && !is_known)
         .then(|| Violation::new("input.onDemand", problem))
+}
+
+/// The intervals that are too short or too long.
+fn intervals(policy: &WorkspacePolicy) -> Vec<Violation> {
+    let agent = policy.lifecycle.agent.as_ref();
+    let in_pods = policy.cluster.as_ref().and_then(|c| c.agent.as_ref());
+    let own = |path, interval| outside(path, interval, REFRESH);
+    let of_agent = |path, interval| outside(path, interval, REPORT);
+    let violations = [
+        own("input.refreshInterval", &policy.refresh_interval),
+        own(
+            "input.minimumRefreshInterval",
+            &policy.minimum_refresh_interval,
+        ),
+        agent.and_then(|agent| {
+            of_agent(
+                "input.lifecycle.agent.reportInterval",
+                &agent.report_interval,
+            )
+        }),
+        in_pods.and_then(|agent| {
+            of_agent("input.cluster.agent.reportInterval", &agent.report_interval)
+        }),
+    ];
+    violations.into_iter().flatten().collect()
+}
+
+/// The violation of an interval that is not between the bounds.
+pub fn outside(path: &str, interval: &Duration, [least, most]: [&str; 2]) -> Option<Violation> {
+    let length = interval.length();
+    let is_within = duration(least)? <= length && length <= duration(most)?;
+    let problem = format!("must be at least {least} and at most {most}");
+    (!is_within).then(|| Violation::new(path, problem))
 }
 
 /// The agent's image, if it must be named by digest and is not.
@@ -110,7 +149,7 @@ mod tests {
     #[test]
     fn a_minimal_policy_gets_its_defaults() {
         let policy = read(Some(&input())).unwrap();
-        assert_eq!(policy.refresh_seconds, 600);
+        assert_eq!(policy.refresh_interval.to_string(), "10m");
         assert_eq!(policy.provider_config_ref.name, "default");
     }
 
@@ -145,8 +184,11 @@ mod tests {
         assert_eq!(kind, "input.kind: must be WorkspacePolicy");
         let version = refused(|i| i["behaviourVersion"] = json!("v9"));
         assert!(version.starts_with("input.behaviourVersion: "), "{version}");
-        let bounds = refused(|i| i["refreshSeconds"] = json!(1));
-        assert_eq!(bounds, "input.refreshSeconds: must be at least 10");
+        let bounds = refused(|i| i["refreshInterval"] = json!("1s"));
+        assert_eq!(
+            bounds,
+            "input.refreshInterval: must be at least 10s and at most 1d"
+        );
     }
 
     #[test]

@@ -15,17 +15,15 @@ pub struct PublicKeys {
 }
 
 impl PublicKeys {
-    /// The keys of a workspace. `further` keys come after those of the claim.
+    /// The keys of a workspace of `owner`. `further` keys come after those of the claim.
     pub fn of(
+        owner: &str,
         parameters: &WorkspaceParameters,
         catalogue: &Catalogue,
         policy: &WorkspacePolicy,
         further: &[String],
     ) -> Self {
-        let known = catalogue
-            .owners
-            .get(&parameters.owner)
-            .map(|owner| &owner.public_keys);
+        let known = catalogue.owners.get(owner).map(|owner| &owner.public_keys);
         let claimed = parameters.ssh.as_ref().map(|ssh| &ssh.public_keys);
         let mut keys: Vec<String> = Vec::new();
         for key in known.into_iter().chain(claimed).flatten().chain(further) {
@@ -35,7 +33,7 @@ impl PublicKeys {
         }
         Self {
             keys,
-            authorities: authorities(policy, &parameters.owner),
+            authorities: authorities(policy, owner),
         }
     }
 
@@ -61,8 +59,7 @@ pub fn missing(elsewhere: &str) -> String {
 }
 
 /// The place of the owner's keys in the catalogue, for messages.
-pub fn in_catalogue(policy: &WorkspacePolicy, parameters: &WorkspaceParameters) -> String {
+pub fn in_catalogue(policy: &WorkspacePolicy, owner: &str) -> String {
     let catalogue = &policy.catalogue.name;
-    let owner = &parameters.owner;
     format!("data.owners.{owner}.publicKeys of EnvironmentConfig {catalogue}")
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use api::limits::WorkspaceLimits;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use function_runtime::connection::{self, Connection};
@@ -16,7 +15,6 @@ use crate::access::Access;
 use crate::composition::Composition;
 use crate::cost::budget::{self, Verdict};
 use crate::cost::{self, Cost};
-use crate::effective::EffectivePolicy;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::{Life, Sight};
 use crate::lifecycle::terms::Bounds;
@@ -37,13 +35,8 @@ const REFUSED_TTL: Duration = Duration::from_mins(1);
 /// No error of claim, policy or catalogue stops the decisions about lifecycle and cost. What the
 /// function cannot compose stays as it is observed, and the machines of a run that is over end.
 pub fn render(claimed: &Claimed<'_>, placed: &impl Placed) -> Response {
-    let limits = limits::read(claimed.limits, claimed.request);
-    let input = claimed.request.policy.as_ref();
-    let effective = EffectivePolicy::read(input, &limits, &claimed.previous);
-    let limits = limits.as_ref().ok().and_then(Option::as_ref);
-    let limits = limits.map(|limits| &limits.data);
-    let decided = Decided::read(claimed, placed, &effective, limits);
-    let policy = effective.in_force().ok();
+    let decided = Decided::read(claimed, placed);
+    let policy = claimed.policy.in_force().ok();
     let course = decided.course();
     let composed = match &decided.accepted {
         Ok(Accepted { policy, parameters }) => placed.compose(policy, parameters, &course),
@@ -98,9 +91,6 @@ fn unresolved(
 /// The decisions about a workspace that do not depend on its placement.
 struct Decided<'a> {
     claimed: &'a Claimed<'a>,
-    effective: &'a EffectivePolicy,
-    /// None without readable limits.
-    limits: Option<&'a WorkspaceLimits>,
     accepted: Result<Accepted<'a>, Unresolved>,
     life: Life,
     cost: Cost,
@@ -114,25 +104,21 @@ struct Accepted<'a> {
 
 impl<'a> Decided<'a> {
     /// Decides about lifecycle and budget.
-    fn read(
-        claimed: &'a Claimed<'a>,
-        placed: &impl Placed,
-        effective: &'a EffectivePolicy,
-        limits: Option<&'a WorkspaceLimits>,
-    ) -> Self {
+    fn read(claimed: &'a Claimed<'a>, placed: &impl Placed) -> Self {
         let Claimed {
             request,
             composite,
             previous,
+            limits,
             ..
         } = claimed;
-        let policy = effective.in_force();
+        let policy = claimed.policy.in_force();
         let given = policy.as_ref().ok().copied();
         let valid = claimed.parameters.as_ref().ok();
         let prices = given.and_then(|policy| catalogue::prices(policy, request));
         let prices = prices.as_ref();
         let machines = placed.machines(given, valid, prices);
-        let budget = budget::read(given, previous, request, *composite);
+        let budget = budget::read(given, previous, request, *composite, &claimed.owner);
         let sight = Sight {
             installation: machines.installation,
             has_machine: machines.has_machine,
@@ -142,7 +128,7 @@ impl<'a> Decided<'a> {
         };
         let bounds = Bounds {
             policy: given.map(|policy| &policy.lifecycle),
-            limits: limits.and_then(|limits| limits.lifecycle.as_ref()),
+            limits: limits.as_ref().and_then(|limits| limits.lifecycle.as_ref()),
             may_delete: valid.is_some(),
         };
         let (life, violations) = Life::of(*composite, previous, bounds, sight, request.now);
@@ -171,8 +157,6 @@ impl<'a> Decided<'a> {
         };
         Self {
             claimed,
-            effective,
-            limits,
             accepted,
             life,
             cost,
@@ -223,7 +207,7 @@ impl<'a> Decided<'a> {
         let (config, refusal) = match outcome {
             Ok(()) => (self.config(&composition), None),
             Err(why) => (
-                Condition::is_false(CONFIG_RESOLVED, why.reason(), why.to_string()),
+                conditions::config_unresolved(why),
                 match why {
                     Unresolved::Refused(why) => Event::refusal(self.claimed.composite, why),
                     Unresolved::Held(_) => None,
@@ -278,18 +262,17 @@ impl<'a> Decided<'a> {
         let Claimed {
             request, composite, ..
         } = self.claimed;
-        if let Some(record) = memory::record(request, *composite, &status)? {
+        if let Some(record) = memory::record(request, *composite, &self.claimed.owner, &status)? {
             resources.insert(memory::NAME.to_owned(), record);
         }
-        let limits = limits::requirement(self.claimed.limits);
-        let binding = self.limits.and_then(admission::requirement);
-        let fetched = placed.requirements(self.effective.for_requirements());
+        let in_force = self.claimed.limits.as_ref();
+        let limits = limits::requirement(self.claimed.limits_name);
+        let binding = in_force.and_then(admission::requirement);
+        let fetched = placed.requirements(self.claimed.policy.for_requirements());
         let record = memory::requirement(request, *composite);
         let requirements = limits.into_iter().chain(binding).chain(record);
         let requirements = requirements.chain(fetched);
-        let enforced = self
-            .limits
-            .and_then(|limits| admission::condition(limits, self.claimed.request));
+        let enforced = in_force.and_then(|limits| admission::condition(limits, request));
         Ok(Response {
             ttl: self.within(match outcome {
                 Err(Unresolved::Refused(_)) => refused_ttl(policy),
@@ -312,11 +295,13 @@ impl<'a> Decided<'a> {
         })
     }
 
-    /// Adds the records of lifecycle and cost to a status. A record of a namespaced composite has
+    /// Adds the owner, and the records of lifecycle and cost, to a status. A record of a namespaced composite has
     /// the message, too, so that it is cut off here.
     fn recorded(&self, status: GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
         let decision = &self.life.decision;
+        let owner = &self.claimed.owner;
         GpuDevWorkspaceStatus {
+            owner: (!owner.is_empty()).then(|| owner.clone()),
             machine: report::machine(&status),
             lifecycle: decision.status.clone().or(status.lifecycle),
             activity: decision.activity.clone().or(status.activity),
@@ -359,8 +344,8 @@ fn last_price(previous: &GpuDevWorkspaceStatus) -> Result<f64, String> {
 }
 
 fn refused_ttl(policy: Option<&WorkspacePolicy>) -> Duration {
-    let least = policy.map_or(0, |policy| policy.minimum_refresh_seconds);
-    REFUSED_TTL.max(Duration::from_secs(least.into()))
+    let least = policy.map(|policy| policy.minimum_refresh_interval.timer());
+    least.map_or(REFUSED_TTL, |least| least.max(REFUSED_TTL))
 }
 
 /// Longest time until the next call. Crossplane watches composed resources, so only other changes
@@ -369,10 +354,10 @@ fn ttl(policy: Option<&WorkspacePolicy>, is_settled: bool) -> Duration {
     let Some(policy) = policy else {
         return REFUSED_TTL;
     };
-    let refresh = Duration::from_secs(policy.refresh_seconds.into());
+    let refresh = policy.refresh_interval.timer();
     if is_settled {
         return refresh;
     }
-    let least = Duration::from_secs(policy.minimum_refresh_seconds.into());
+    let least = policy.minimum_refresh_interval.timer();
     UNSETTLED_TTL.max(least).min(refresh)
 }

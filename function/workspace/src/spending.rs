@@ -20,8 +20,6 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use serde_json::Value;
 
-use crate::claim;
-
 /// Time after its last call during which a workspace counts.
 const COUNTS_FOR: Duration = Duration::from_hours(1);
 
@@ -110,6 +108,7 @@ impl Spending {
             }
             return;
         };
+        let owner = desired.status.get("owner").and_then(Value::as_str);
         let cost = desired.status.get("cost");
         let cost = cost.and_then(Cost::read);
         let holds = |type_| response.conditions.iter().find(|c| c.type_ == type_);
@@ -120,7 +119,7 @@ impl Spending {
             Some(origin) if cost.is_some() || runs_unresolved || is_unenforced => {
                 let workspace = Workspace {
                     asked: now,
-                    owner: claim::owner(composite).to_owned(),
+                    owner: owner.unwrap_or_default().to_owned(),
                     namespace: origin.namespace,
                     cost,
                     runs_unresolved,
@@ -242,18 +241,18 @@ mod tests {
         let request = Request {
             composite: Some(json!({
                 "metadata": {"name": name, "uid": name, "namespace": "team-vision"},
-                "spec": {"parameters": {"owner": "alice"}},
             })),
             ..Request::default()
         };
         let cost = cost.map(|(hourly, month)| json!({"hourlyUsd": hourly, "soFarUsd": month}));
-        let status = cost.map(|cost| ("cost".to_owned(), cost));
+        let cost = cost.map(|cost| ("cost".to_owned(), cost));
+        let owner = ("owner".to_owned(), json!("alice"));
         let response = Response {
             ttl: Duration::ZERO,
             requirements: Vec::new(),
             desired: Some(Desired {
                 resources: BTreeMap::new(),
-                status: status.into_iter().collect(),
+                status: cost.into_iter().chain([owner]).collect(),
                 connection: BTreeMap::new(),
                 ready: None,
             }),

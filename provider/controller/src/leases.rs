@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use api::duration::Duration;
 use api::lease::SpotLease;
 use api::pool::{END_LEASES, SpotPool};
 use api::tags;
 use async_trait::async_trait;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::api::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -171,10 +172,11 @@ impl Leasing {
 /// that its pool allows, whichever is shorter, both counted from its creation.
 pub fn expires_at(lease: &SpotLease, pool: Option<&SpotPool>) -> Option<Timestamp> {
     let created = lease.metadata.creation_timestamp.as_ref()?.0;
-    let allowed = pool.and_then(|pool| pool.spec.for_provider.leases?.max_lifetime_seconds);
-    let own = lease.spec.for_provider.lifetime_seconds;
-    let seconds = [allowed, own].into_iter().flatten().min()?;
-    let lifetime = SignedDuration::from_secs(seconds.into());
+    let leases = pool.and_then(|pool| pool.spec.for_provider.leases.as_ref());
+    let allowed = leases.and_then(|leases| leases.max_lifetime.as_ref());
+    let own = lease.spec.for_provider.lifetime.as_ref();
+    let lifetimes = [allowed, own].into_iter().flatten();
+    let lifetime = lifetimes.map(Duration::length).min()?;
     Some(created.saturating_add(lifetime).unwrap_or(Timestamp::MAX))
 }
 

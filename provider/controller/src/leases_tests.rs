@@ -1,8 +1,10 @@
 //! Tests of the effect of leases on their pool, and of the tags that instances get.
 
+use api::duration::Duration;
 use api::lease::{PoolReference, SpotLeaseParameters, SpotLeaseSpec};
 use api::managed::ManagementAction::{self, All, Create, Observe};
 use api::pool::{PoolLeases, SpotPoolStatus};
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
@@ -28,7 +30,7 @@ fn lease(name: &str, age: i64) -> SpotLease {
             },
             owner: "bob".into(),
             authorized_keys: vec!["ssh-ed25519 AAAA".into()],
-            lifetime_seconds: None,
+            lifetime: None,
         },
     };
     let mut lease = SpotLease::new(name, spec);
@@ -96,12 +98,12 @@ fn the_shorter_of_two_lifetimes_counts_and_an_extension_is_followed() {
     let mut pool = pool();
     let mut lease = lease("one", 500);
     assert_eq!(expires_at(&lease, Some(&pool)), None);
-    lease.spec.for_provider.lifetime_seconds = Some(600);
+    lease.spec.for_provider.lifetime = Some(Duration::of_seconds(600));
     let in_100 = NOW.saturating_add(SignedDuration::from_secs(100)).unwrap();
     assert_eq!(expires_at(&lease, Some(&pool)), Some(in_100));
     assert_eq!(leasing(&pool, vec![lease.clone()]).next_end, Some(in_100));
     let limits = PoolLeases {
-        max_lifetime_seconds: Some(500),
+        max_lifetime: Some(Duration::of_seconds(500)),
     };
     pool.spec.for_provider.leases = Some(limits);
     let leasing = leasing(&pool, vec![lease]);

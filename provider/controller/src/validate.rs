@@ -9,6 +9,7 @@ mod invalid;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::capacity::CapacityType;
+use api::duration::Duration;
 use api::pool::{PoolRebalance, PoolTypePreference, SpotPool, SpotPoolParameters};
 use api::tags;
 use jiff::{SignedDuration, Timestamp};
@@ -202,7 +203,7 @@ pub fn validate(pool: &SpotPool, facts: Facts, marks: Marks<'_>) -> Result<Valid
 /// The desired state of a deleted pool: no instance, whatever its spec says.
 pub fn deleted(pool: &SpotPool, marks: Marks<'_>) -> Desired {
     let spec = &pool.spec.for_provider;
-    let fallback = spec.fallback.unwrap_or_default();
+    let fallback = spec.fallback.as_ref();
     Desired {
         pool_uid: marks.pool.to_owned(),
         deleted: true,
@@ -215,7 +216,9 @@ pub fn deleted(pool: &SpotPool, marks: Marks<'_>) -> Desired {
             PoolTypePreference::Any => TypePreference::Any,
         },
         spread: spread(spec),
-        fallback_after: SignedDuration::from_secs(fallback.after_seconds.into()),
+        fallback_after: fallback
+            .and_then(|fallback| fallback.after.as_ref())
+            .map_or(SignedDuration::ZERO, Duration::length),
         replace: replace(spec),
         groups: SecurityGroups::Unknown,
         leases: Vec::new(),
@@ -236,7 +239,7 @@ fn spread(spec: &SpotPoolParameters) -> Spread {
 
 fn replace(spec: &SpotPoolParameters) -> Replace {
     let replace = spec.replace.unwrap_or_default();
-    let fallback = spec.fallback.unwrap_or_default();
+    let fallback = spec.fallback.as_ref();
     Replace {
         drifted: replace.drifted,
         not_set_up: replace.not_set_up,
@@ -248,8 +251,8 @@ fn replace(spec: &SpotPoolParameters) -> Replace {
             PoolRebalance::ReplaceFirst => Rebalance::Replace,
         },
         on_demand_after: fallback
-            .return_after_seconds
-            .map(|seconds| SignedDuration::from_secs(seconds.into())),
+            .and_then(|fallback| fallback.return_after.as_ref())
+            .map(Duration::length),
         at_once: replace.at_once.map_or(1, unsigned),
     }
 }

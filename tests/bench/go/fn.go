@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/crossplane/function-sdk-go/errors"
 	"github.com/crossplane/function-sdk-go/logging"
@@ -13,6 +14,7 @@ import (
 	"github.com/crossplane/function-sdk-go/resource/composed"
 	"github.com/crossplane/function-sdk-go/resource/composite"
 	"github.com/crossplane/function-sdk-go/response"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -34,7 +36,12 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 		response.Fatal(rsp, err)
 		return rsp, nil
 	}
-	rsp.Meta.Ttl.Seconds = policy.RefreshSeconds
+	ttl, err := time.ParseDuration(policy.RefreshInterval)
+	if err != nil {
+		response.Fatal(rsp, err)
+		return rsp, nil
+	}
+	rsp.Meta.Ttl = durationpb.New(ttl)
 	rsp.Requirements = &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{
 		"catalogue": {
 			ApiVersion: "apiextensions.crossplane.io/v1beta1",

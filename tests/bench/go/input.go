@@ -22,12 +22,12 @@ type Policy struct {
 	AllowedInstanceTypes []string `json:"allowedInstanceTypes"`
 	SSHCIDRCeiling       []string `json:"sshCidrCeiling"`
 	Instance             struct {
-		RootVolumeSizeGib  int64             `json:"rootVolumeSizeGib"`
+		RootVolumeSizeGib  int64             `json:"rootVolumeSizeGiB"`
 		IAMInstanceProfile string            `json:"iamInstanceProfile"`
 		Sudo               bool              `json:"sudo"`
 		Tags               map[string]string `json:"tags"`
 	} `json:"instance"`
-	RefreshSeconds int64 `json:"refreshSeconds"`
+	RefreshInterval string `json:"refreshInterval"`
 }
 
 // DeepCopyObject makes a Policy what the SDK reads inputs into.

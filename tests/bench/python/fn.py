@@ -25,7 +25,7 @@ class FunctionRunner(grpcv1.FunctionRunnerService):
         """Run the function."""
         self.log.debug("Running function", tag=req.meta.tag)
         policy = resource.struct_to_dict(req.input)
-        ttl = datetime.timedelta(seconds=policy["refreshSeconds"])
+        ttl = _duration(policy["refreshInterval"])
         rsp = response.to(req, ttl)
         response.require_resources(
             rsp,
@@ -124,3 +124,9 @@ def report(rsp: fnv1.RunFunctionResponse, workspace: Workspace) -> None:
 
 def condition(typ: str, holds: bool, reason: str) -> resource.Condition:
     return resource.Condition(typ, str(holds), reason)
+
+
+def _duration(text: str) -> datetime.timedelta:
+    """A duration of one unit, for example `10m`."""
+    seconds = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    return datetime.timedelta(seconds=int(text[:-1]) * seconds[text[-1]])

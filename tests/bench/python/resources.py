@@ -147,8 +147,8 @@ class Workspace:
     def desired_instance(self) -> dict:
         policy = self.policy["instance"]
         root = {"encrypted": True, "volumeType": "gp3", "deleteOnTermination": True}
-        if "rootVolumeSizeGib" in policy:
-            root["volumeSize"] = policy["rootVolumeSizeGib"]
+        if "rootVolumeSizeGiB" in policy:
+            root["volumeSize"] = policy["rootVolumeSizeGiB"]
         instance = {
             "ami": self.image["id"],
             "instanceType": self.parameters["instanceType"],

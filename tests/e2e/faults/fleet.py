@@ -34,7 +34,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "falling-back": {
         "size": _size(1, 3, 2),
         "capacityType": "SpotWithFallback",
-        "fallback": {"afterSeconds": 2},
+        "fallback": {"after": "2s"},
     },
     "drifting": {"size": _size(1, 3, 2), "replace": {"drifted": True}},
     # All three sizes are equal, so that every surplus instance exceeds the maximum.

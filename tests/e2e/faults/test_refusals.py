@@ -36,7 +36,7 @@ def test_on_demand_stands_in_where_one_zone_has_no_spot_and_no_other_has_capacit
         type_=OF_THE_FALLBACK,
         parameters={
             "capacityType": "SpotWithFallback",
-            "fallback": {"afterSeconds": 10},
+            "fallback": {"after": "10s"},
             "zones": list(ZONES),
         },
     )

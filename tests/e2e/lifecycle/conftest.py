@@ -45,7 +45,7 @@ POLICY = {
         "maxExtension": "1h",
         "staleAfter": "15s",
     },
-    "minimumRefreshSeconds": 10,
+    "minimumRefreshInterval": "10s",
 }
 
 
@@ -57,7 +57,7 @@ def composition(cluster: Cluster) -> str:
 @pytest.fixture(scope="session")
 def watched(cluster: Cluster) -> str:
     """A Composition whose pods have an agent container."""
-    agent = {"image": registry.newest("images/agent", "lifecycle"), "reportSeconds": 5}
+    agent = {"image": registry.newest("images/agent", "lifecycle"), "reportInterval": "5s"}
     policy = {**POLICY, "cluster": {"agent": agent}}
     return variants.composition(cluster, "lifecycle-watched", policy)
 
@@ -108,7 +108,7 @@ def booting_policy(cluster: Cluster, agent_url: tuple[str, str]) -> Object:
         {"images": {"us-east-1": {"default": BOOTING_IMAGE}}},
     )
     url, digest = agent_url
-    agent = {"url": url, "sha256": digest, "reportSeconds": 5}
+    agent = {"url": url, "sha256": digest, "reportInterval": "5s"}
     return {
         "catalogue": {"name": catalogue},
         "lifecycle": {**POLICY["lifecycle"], "staleAfter": "20s", "agent": agent},

@@ -35,7 +35,7 @@ def counted(cluster: Cluster) -> str:
             "hourlyUsd": {"us-east-1": {"g4dn.xlarge": PRICE}},
             "spotHourlyUsd": None,
             "flavorHourlyUsd": None,
-            "volumeGibMonthUsd": {"us-east-1": HOME_PRICE},
+            "volumeGiBMonthUsd": {"us-east-1": HOME_PRICE},
         }
     }
     catalogue = variants.catalogue(cluster, "gpu-workspaces-counted", prices)
@@ -218,7 +218,7 @@ def _claim(user: Workspaces, name: str, composition: str) -> None:
 def _budget(
     cluster: Cluster, user: Workspaces, dollars: float, deleted: Sequence[str] = ()
 ) -> None:
-    budget = {"monthlyUSD": dollars, "deletedHomes": list(deleted)}
+    budget = {"monthlyUsd": dollars, "deletedHomes": list(deleted)}
     cluster.kubectl(
         *("patch", "devuser", user.owner, "--type=merge", "-p"),
         json.dumps({"spec": {"budget": budget}}),

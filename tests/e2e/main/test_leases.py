@@ -88,8 +88,8 @@ def test_keys_are_exchanged_while_somebody_works(
 def test_a_lease_ends_with_its_time_and_says_so(
     pools: Pools, leases: Leases, ec2: Ec2
 ) -> None:
-    pools.apply("shared", parameters={**WARM, "leases": {"maxLifetimeSeconds": 60}})
-    leases.ask("alice", lifetimeSeconds=3600)
+    pools.apply("shared", parameters={**WARM, "leases": {"maxLifetime": "1m"}})
+    leases.ask("alice", lifetime="1h")
     has = leases.ready("alice")
     shown = leases.get("alice")
     assert shown is not None and shown["status"]["atProvider"]["expiresAt"]

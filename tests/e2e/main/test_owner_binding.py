@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
 from environment.cluster import Cluster
-from environment.ec2 import Ec2
+from environment.ec2 import Ec2, tags
+from environment.objects import Refused
 from environment.platform import PARAMETERS, Platform, claim
 
 LABEL = "platform.acme.io/owner"
@@ -29,6 +31,35 @@ def test_a_claim_for_somebody_else_is_refused_until_the_namespace_is_theirs(
     platform.condition("alice", "ConfigResolved", "False", "nobody may have")
     assert [one["InstanceId"] for one in ec2.live(namespace)] == [running]
     platform.delete("alice")
+
+
+def test_a_claim_without_an_owner_belongs_to_the_owner_of_its_namespace(
+    platform: Platform, cluster: Cluster, ec2: Ec2
+) -> None:
+    namespace = platform.namespace
+    cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=bob")
+    document = claim(namespace, "bobs", PARAMETERS)
+    del document["spec"]["parameters"]["owner"]
+    cluster.apply(document)
+    status = platform.ready("bobs")
+    assert status["owner"] == "bob"
+    assert tags(ec2.live(namespace)[0])["owner"] == "bob"
+
+    # The claim may name its owner later. It may not name another one.
+    document["spec"]["parameters"]["owner"] = "bob"
+    cluster.apply(document)
+    with pytest.raises(Refused, match="owner is immutable"):
+        cluster.apply(claim(namespace, "bobs", PARAMETERS))
+    del document["spec"]["parameters"]["owner"]
+    with pytest.raises(Refused, match="owner cannot be removed"):
+        cluster.apply(document)
+
+    # The workspace stays bob's when its namespace becomes somebody else's.
+    cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=alice")
+    _touch(cluster, claim(namespace, "bobs", {**PARAMETERS, "owner": "bob"}))
+    platform.condition("bobs", "ConfigResolved", "False", "must be alice")
+    assert len(ec2.live(namespace)) == 1
+    platform.delete("bobs")
 
 
 def _touch(cluster: Cluster, document: dict[str, object]) -> None:

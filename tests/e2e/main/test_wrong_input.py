@@ -38,15 +38,6 @@ def test_admission_refuses_and_names_the_field(
     assert "should match" not in str(refused.value)
 
 
-def test_admission_refuses_a_claim_without_an_owner(
-    cluster: Cluster, namespace: str
-) -> None:
-    parameters = {key: value for key, value in PARAMETERS.items() if key != "owner"}
-    with pytest.raises(Refused) as refused:
-        cluster.apply(claim(namespace, "wrong", parameters))
-    assert "spec.parameters.owner" in str(refused.value)
-
-
 @pytest.mark.parametrize(
     ("ends_at", "word"),
     [

@@ -84,7 +84,7 @@ fn workspace_version(rules: &[Value]) -> Result<Value, Box<dyn Error>> {
             column("STOPS", ".status.lifecycle.stopsAt"),
             number_column("USD/H", ".status.cost.hourlyUsd"),
             column("SSH", ".status.ssh"),
-            wide_column("OWNER", ".spec.parameters.owner"),
+            wide_column("OWNER", ".status.owner"),
             wide_column("ZONE", ".status.zone"),
             wide_column("INSTANCE", ".status.instanceId"),
             wide_column("MESSAGE", ".status.message"),

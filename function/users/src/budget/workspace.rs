@@ -36,7 +36,7 @@ impl Workspace {
     fn of_composite(found: &Value, owner: &str) -> Option<Self> {
         let composite = Composite::new(found);
         let origin = composite.origin()?;
-        (claim::owner(composite) == owner).then(|| Self {
+        (claim::recorded_owner(composite) == owner).then(|| Self {
             key: budget::key(&origin, composite.name()),
             uid: composite.id().uid,
             cost: claim::status(composite.at(&["status"])).cost,

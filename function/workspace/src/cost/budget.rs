@@ -14,12 +14,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
 use crate::cause::{Cause, Reason};
-use crate::claim;
 use crate::cost::ledger::{Ledger, USD_TOLERANCE, hours};
 use crate::cost::subject::Subject;
 use crate::labels::API_VERSION;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
+use crate::memory;
 
 /// Name of the requirement for the owner's `DevUser`.
 pub const REQUIREMENT: &str = "dev-user";
@@ -98,13 +98,10 @@ pub fn requirement(
 
 /// Whether a budget counts the workspace.
 fn counts(policy: Option<&WorkspacePolicy>, previous: &GpuDevWorkspaceStatus) -> bool {
-    policy.map_or_else(|| has_asked(previous), |policy| policy.budgets.is_some())
-}
-
-/// Whether the last call asked a budget for the run.
-pub fn has_asked(previous: &GpuDevWorkspaceStatus) -> bool {
-    let cost = previous.cost.as_ref();
-    cost.is_some_and(|cost| cost.request.is_some())
+    policy.map_or_else(
+        || memory::has_asked_a_budget(previous),
+        |policy| policy.budgets.is_some(),
+    )
 }
 
 /// The requirement for the owner's `DevUser`.
@@ -123,22 +120,23 @@ pub fn read(
     previous: &GpuDevWorkspaceStatus,
     request: &Request,
     composite: Composite<'_>,
+    owner: &str,
 ) -> Budget {
     if !counts(policy, previous) {
         return Budget::Off;
     }
     let budgets = policy.and_then(|policy| policy.budgets.as_ref());
     let requires_budget = budgets.is_some_and(|budgets| budgets.require_budget);
-    let Ok(origin) = claim::origin(composite) else {
+    let Some(origin) = composite.origin() else {
         return Budget::Off;
     };
-    let owner = claim::owner(composite).to_owned();
+    let owner = owner.to_owned();
     let user = match request.required(REQUIREMENT) {
         Required::Unresolved => return Budget::Unknown { owner },
         Required::Absent => None,
         Required::Present(user) => Some(user),
     };
-    let monthly = user.and_then(|user| user.pointer("/spec/budget/monthlyUSD")?.as_f64());
+    let monthly = user.and_then(|user| user.pointer("/spec/budget/monthlyUsd")?.as_f64());
     match monthly {
         None if requires_budget => Budget::Missing { owner },
         None => Budget::Unlimited,
@@ -344,7 +342,7 @@ impl Limited {
             format!(
                 "needs {:.2} USD until {until:.0}, {:.2} of {:.2} USD are left this month: \
                  {missing:.2} too much; commit a shorter spec.parameters.lifecycle.maxLifetime, \
-                 stop another workspace, or have spec.budget.monthlyUSD of DevUser {owner} raised",
+                 stop another workspace, or have spec.budget.monthlyUsd of DevUser {owner} raised",
                 request.usd,
                 left.max(0.0),
                 self.monthly,

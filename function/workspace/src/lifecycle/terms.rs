@@ -1,7 +1,8 @@
 //! The limits of a workspace's runs, from its claim and the policy.
 
+use api::duration::duration;
 use api::lifecycle::{
-    DurationBounds, LifecyclePolicy, RunLimits, WorkspaceLifecycle, WorkspaceState, duration,
+    DurationBounds, LifecyclePolicy, NEVER, RunLimits, WorkspaceLifecycle, WorkspaceState,
 };
 use api::limits::LifecycleLimits;
 use function_runtime::validation::Violation;
@@ -208,6 +209,7 @@ fn limited(
     bounds: Option<&DurationBounds>,
 ) -> (Option<Length>, Option<Violation>) {
     let of_policy = |text: Option<&String>| text.and_then(|text| length(text));
+    // A default of `Never` has no length, so that the policy's maximum counts.
     let maximum = of_policy(bounds.and_then(|bounds| bounds.maximum.as_ref()));
     let default = of_policy(bounds.and_then(|bounds| bounds.default.as_ref()));
     let without_wish = match (default, &maximum) {
@@ -221,6 +223,10 @@ fn limited(
         let path = format!("spec.parameters.lifecycle.{field}");
         Some(Violation::new(path, problem))
     };
+    if wish == NEVER {
+        let problem = maximum.as_ref().map(beyond);
+        return (maximum, problem.and_then(violation));
+    }
     let Some(wish) = length(wish) else {
         return (
             without_wish,
@@ -233,11 +239,15 @@ fn limited(
     }
     match maximum {
         Some(maximum) if wish.time > maximum.time => {
-            let problem = format!("must be at most {}, the policy's maximum", maximum.text);
+            let problem = beyond(&maximum);
             (Some(maximum), violation(problem))
         }
         _ => (Some(wish), None),
     }
+}
+
+fn beyond(maximum: &Length) -> String {
+    format!("must be at most {}, the policy's maximum", maximum.text)
 }
 
 fn shortest<const N: usize>(limits: [Option<Length>; N]) -> Option<Length> {
@@ -312,6 +322,15 @@ mod tests {
         assert_eq!(lifetime(None, both()), "72h");
         assert_eq!(lifetime(Some("336h"), both()), "336h");
         assert_eq!(lifetime(Some("99d"), Some(bounds(Some("1h"), None))), "99d");
+        assert_eq!(
+            lifetime(Some("Never"), Some(bounds(Some("1h"), None))),
+            "none"
+        );
+        assert_eq!(lifetime(None, Some(bounds(Some("Never"), None))), "none");
+        assert_eq!(
+            lifetime(None, Some(bounds(Some("Never"), Some("14d")))),
+            "14d"
+        );
     }
 
     #[test]
@@ -320,6 +339,7 @@ mod tests {
         let path = "spec.parameters.lifecycle.maxLifetime";
         for (wish, limit, problem) in [
             ("337h", "14d", "must be at most 14d, the policy's maximum"),
+            ("Never", "14d", "must be at most 14d, the policy's maximum"),
             ("99999d", "72h", "is longer than a hundred years"),
             ("0s", "72h", "must be longer than no time at all"),
         ] {

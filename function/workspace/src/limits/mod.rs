@@ -7,7 +7,7 @@
 pub mod admission;
 pub mod tighten;
 
-use api::lifecycle::duration;
+use api::duration::duration;
 use api::limits::{LifecycleLimits, WorkspaceLimits};
 use api::patterns;
 use function_runtime::object::ObservedObject;
@@ -167,6 +167,10 @@ impl Problem for Unusable {
             Self::Absent { .. } => "LimitsMissing",
             Self::Invalid { .. } => "LimitsInvalid",
         }
+    }
+
+    fn is_pending(&self) -> bool {
+        matches!(self, Self::Unresolved { .. })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Applies the platform's limits to a policy: in each field, the stricter of both holds.
 
-use api::lifecycle::{DurationBounds, LifecyclePolicy, duration};
+use api::duration::duration;
+use api::lifecycle::{DurationBounds, LifecyclePolicy};
 use api::limits::{ClusterLimits, LifecycleLimits, WorkspaceLimits};
 use api::policy::{ClusterPolicy, OwnerBinding, PolicyCeilings, WorkspacePolicy};
 use function_runtime::validation::{Violation, Violations};

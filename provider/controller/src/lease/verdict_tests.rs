@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use api::capacity::InstanceCapacityType;
 use api::condition::Condition;
+use api::duration::Duration;
 use api::lease::{PoolReference, SpotLeaseParameters, SpotLeaseSpec};
 use api::managed::ManagementAction;
 use api::pool::{PoolLeases, PoolNotice, SpotPoolStatus};
@@ -27,7 +28,7 @@ fn lease() -> SpotLease {
             },
             owner: "bob".into(),
             authorized_keys: Vec::new(),
-            lifetime_seconds: Some(600),
+            lifetime: Some(Duration::of_seconds(600)),
         },
     };
     let mut lease = SpotLease::new("one", spec);

@@ -1,6 +1,7 @@
 //! Random edits that users make to a pool's spec.
 
 use api::capacity::CapacityType;
+use api::duration::Duration;
 use api::home::HomeOnDelete;
 use api::home::PoolHome;
 use api::pool::{
@@ -96,8 +97,8 @@ fn policy(dice: &mut SplitMix64) -> Edit {
             max_per_offering: dice.percent(30).then_some(2),
         }),
         2 => Edit::Fallback(PoolFallback {
-            after_seconds: *dice.pick(&[0, 300]),
-            return_after_seconds: dice.percent(50).then_some(600),
+            after: Some(Duration::of_seconds(*dice.pick(&[0, 300]))),
+            return_after: dice.percent(50).then(|| Duration::of_seconds(600)),
         }),
         _ => Edit::Replace(PoolReplace {
             drifted: dice.percent(60),

@@ -24,14 +24,14 @@ pub fn warm(maximum: i32) -> SpotPool {
     pool
 }
 
-pub fn ask(world: &World, lifetime_seconds: Option<i32>) -> String {
-    ask_on(&world.earth, lifetime_seconds)
+pub fn ask(world: &World, lifetime: Option<u16>) -> String {
+    ask_on(&world.earth, lifetime)
 }
 
-pub fn ask_on(earth: &Shared, lifetime_seconds: Option<i32>) -> String {
+pub fn ask_on(earth: &Shared, lifetime: Option<u16>) -> String {
     let mut earth = earth.lock();
     let (pool, now) = (earth.store.current().clone(), earth.now);
-    earth.lending.ask(&pool, lifetime_seconds, now)
+    earth.lending.ask(&pool, lifetime, now)
 }
 
 pub fn end(world: &World, uid: &str) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::duration::Duration;
 use api::lease::{PoolReference, SpotLease, SpotLeaseParameters, SpotLeaseSpec};
 use api::managed::ManagementAction;
 use api::pool::{END_LEASES, SpotPool};
@@ -53,13 +54,8 @@ impl Lending {
         behind(&self.since, versions, limit, now)
     }
 
-    /// Somebody creates a lease of the pool. Returns the lease's UID.
-    pub fn ask(
-        &mut self,
-        pool: &SpotPool,
-        lifetime_seconds: Option<i32>,
-        now: Timestamp,
-    ) -> String {
+    /// Somebody creates a lease of the pool for `lifetime` seconds. Returns the lease's UID.
+    pub fn ask(&mut self, pool: &SpotPool, lifetime: Option<u16>, now: Timestamp) -> String {
         self.made += 1;
         let name = format!("lease-{}", self.made);
         let spec = SpotLeaseSpec {
@@ -71,7 +67,7 @@ impl Lending {
                 },
                 owner: "alice".into(),
                 authorized_keys: vec!["ssh-ed25519 AAAA".into()],
-                lifetime_seconds,
+                lifetime: lifetime.map(Duration::of_seconds),
             },
         };
         let mut lease = SpotLease::new(&name, spec);

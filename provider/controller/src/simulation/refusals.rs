@@ -2,6 +2,7 @@
 
 use api::capacity::CapacityType;
 use api::condition::{LAUNCHED, READY, SYNCED};
+use api::duration::Duration;
 use api::pool::PoolFallback;
 use memory_ec2::{Fault, Habits};
 use provider_core::{Market, Offering};
@@ -211,8 +212,8 @@ fn falling_back() -> World {
     let world = World::new(pool(1));
     world.edit(Edit::Market(CapacityType::SpotWithFallback));
     world.edit(Edit::Fallback(PoolFallback {
-        after_seconds: 600,
-        return_after_seconds: None,
+        after: Some(Duration::of_seconds(600)),
+        return_after: None,
     }));
     world
 }
