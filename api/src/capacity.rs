@@ -4,15 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Market from which instances are taken.
-//
-// The default differs: see `of_pools` and `of_workspaces`.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 // kube's `OptionalEnum` replaces the description of an optional field with that of its type.
 #[schemars(description = "")]
 pub enum CapacityType {
     /// Spot instances only. They are cheap, and AWS may take them back.
     Spot,
     /// Spot instances, and on-demand instances while no spot capacity is available.
+    #[default]
     SpotWithFallback,
     /// On-demand instances only. AWS does not take them back.
     OnDemand,
@@ -30,16 +29,6 @@ pub enum InstanceCapacityType {
 }
 
 impl CapacityType {
-    /// Default of a `SpotPool`.
-    pub(crate) fn of_pools() -> Self {
-        Self::Spot
-    }
-
-    /// Default of a workspace, if neither claim nor policy names a market.
-    pub(crate) fn of_workspaces() -> Self {
-        Self::SpotWithFallback
-    }
-
     /// The value as manifests spell it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -26,18 +26,6 @@ pub struct CostStatus {
     pub source: CostSource,
     /// Calendar month (UTC) of the amounts, for example `2026-11`.
     pub month: String,
-    /// US dollars in this month before the time in `since`.
-    #[serde(default)]
-    pub earlier_usd: f64,
-    /// Since when the price has been `hourlyUsd`. Unset while no machine runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<Time>,
-    /// Time up to which `soFarUsd` counts. Unset while no machine runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub billed_until: Option<Time>,
-    /// Request to the owner's budget, if the policy uses budgets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<BudgetRequest>,
     /// Cost of the homes, if the catalogue has their prices. The other amounts do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<HomeCost>,
@@ -54,15 +42,6 @@ pub struct HomeCost {
     pub so_far_usd: f64,
     /// Calendar month (UTC) of the amounts, for example `2026-11`.
     pub month: String,
-    /// US dollars in this month before the time in `since`.
-    #[serde(default)]
-    pub earlier_usd: f64,
-    /// Since when the price has been `hourlyUsd`. Unset while no home exists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<Time>,
-    /// Time up to which `soFarUsd` counts. Unset while no home exists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub billed_until: Option<Time>,
     /// The homes that exist: volume ids of EC2, or `namespace/name` of `PersistentVolumeClaim`s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub homes: Vec<String>,

@@ -22,6 +22,7 @@ pub mod duration;
 mod fields;
 pub mod flavor;
 pub mod home;
+pub mod internal;
 pub mod lease;
 pub mod lifecycle;
 pub mod limits;

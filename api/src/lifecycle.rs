@@ -186,13 +186,6 @@ pub struct LifecycleStatus {
     /// When the rest of the stopped workspace was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Time>,
-    /// Last value of the annotation `platform.acme.io/resume` that the function has handled, or the
-    /// value at the time of the stop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resume: Option<String>,
-    /// Last value of the annotation `platform.acme.io/stop` that the function has handled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<String>,
     /// What the annotation `platform.acme.io/extend-until` asked for, and what was granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension: Option<ExtensionStatus>,

@@ -275,12 +275,12 @@ pub struct OwnerBinding {
 }
 
 /// Values for parameters that a claim does not set.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyDefaults {
     /// Market of EC2 instances: `Spot`, `SpotWithFallback` or `OnDemand`. Default:
     /// `SpotWithFallback`.
-    #[serde(default = "CapacityType::of_workspaces")]
+    #[serde(default)]
     pub capacity_type: CapacityType,
     /// AWS region, for example `eu-central-1`. Default: `us-east-1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,19 +300,6 @@ pub struct PolicyDefaults {
     /// Networks that may connect by SSH if the claim names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ssh_cidrs: Vec<String>,
-}
-
-impl Default for PolicyDefaults {
-    fn default() -> Self {
-        Self {
-            capacity_type: CapacityType::of_workspaces(),
-            region: None,
-            instance_type: None,
-            image: None,
-            pytorch_version: None,
-            ssh_cidrs: Vec::new(),
-        }
-    }
 }
 
 /// Setup of the instances.

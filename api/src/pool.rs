@@ -94,8 +94,7 @@ pub struct SpotPoolParameters {
     pub size: PoolSize,
     /// Market from which the provider takes instances. `Spot`: AWS may take them back.
     /// `SpotWithFallback`: on-demand instances replace missing spot instances. `OnDemand`: AWS does
-    /// not take them back. Default: `Spot`.
-    #[serde(default = "CapacityType::of_pools")]
+    /// not take them back.
     pub capacity_type: CapacityType,
     /// EC2 instance types in order of preference, for example `g4dn.xlarge`.
     #[schemars(length(min = 1, max = 20), inner(length(max = 32), regex(pattern = INSTANCE_TYPE)))]

@@ -11,6 +11,7 @@ use crate::cluster::{
 };
 use crate::cost::CostStatus;
 use crate::fields::is_default;
+use crate::internal::InternalStatus;
 use crate::lifecycle::{ActivityStatus, LifecycleStatus, WorkspaceLifecycle};
 use crate::patterns::{
     DNS_NAME, GPU_NAME, INSTANCE_TYPE, IPV4_NETWORK, MEMORY, OPENCV_VERSION, OWNER, PUBLIC_KEY,
@@ -317,6 +318,9 @@ pub struct GpuDevWorkspaceStatus {
     /// Cost of the workspace, if the catalogue has prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostStatus>,
+    /// The function's memory of the workspace. It may change with every version of the function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internal: Option<InternalStatus>,
 }
 
 /// The home volume of a workspace on EC2.

@@ -1,11 +1,5 @@
 -- Claims, their composites, flavors and users: what docs/conditions.md tells.
 
-local UNRESOLVED = {
-  CatalogueUnresolved = true,
-  NamespaceUnresolved = true,
-  FlavorUnresolved = true,
-  DevUserUnresolved = true,
-}
 local NEEDS_PERSON = {
   Configuration = true,
   CrashLooping = true,
@@ -42,11 +36,11 @@ if is_stale("Synced") then
   return health("Progressing", "Crossplane has not looked at the last change yet")
 end
 if is("ConfigResolved", "False") then
-  if not UNRESOLVED[reason("ConfigResolved")] then
-    return health("Degraded", conditions.ConfigResolved.message)
-  elseif is_lasting("ConfigResolved") then
-    return health("Degraded", told("ConfigResolved"))
-  end
+  return health("Degraded", conditions.ConfigResolved.message)
+end
+-- The function waits for what Crossplane fetches.
+if is("ConfigResolved", "Unknown") and is_lasting("ConfigResolved") then
+  return health("Degraded", told("ConfigResolved"))
 end
 if status.phase == "Failed" then
   return health("Degraded", status.message or first_false({ "ComputeReady", "HomeReady" }))

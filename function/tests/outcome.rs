@@ -157,7 +157,7 @@ fn a_message_changes_only_when_its_meaning_does() {
                 "metadata": {"resourceVersion": "9999", "generation": 7},
                 "status": {"atProvider": {
                     "launchGeneration": 23,
-                    "coldOfferings": [{
+                    "unavailableOfferings": [{
                         "instanceType": "g4dn.xlarge", "zone": "us-east-1a",
                         "capacityType": "Spot", "code": "InsufficientInstanceCapacity",
                         "until": "2026-11-20T10:05:00Z"

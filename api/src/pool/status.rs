@@ -86,11 +86,7 @@ pub struct SpotPoolObservation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<PoolHomeStatus>,
     /// Types and zones that EC2 refused recently. The provider does not try them before `until`.
-    #[serde(
-        rename = "coldOfferings",
-        default,
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable_offerings: Vec<UnavailableOffering>,
 }
 

@@ -313,15 +313,16 @@ impl World {
         let one = |workspace: &Workspace| {
             let xr = workspace.xr.latest();
             let cost = &xr["status"]["cost"];
+            let request = &xr["status"]["internal"]["budgetRequest"];
             let usd = |value: &Value| value.as_f64().unwrap_or(0.0);
             let spent = usd(&cost["soFarUsd"]);
             if !workspace.is_on() {
                 return spent;
             }
-            let asked = spent + usd(&cost["request"]["usd"]);
+            let asked = spent + usd(&request["usd"]);
             let key = format!("{NAMESPACE}/{}", xr["metadata"]["name"].as_str().unwrap());
             let grant = &user["grants"][&key];
-            if grant["madeAt"] == cost["request"]["madeAt"] {
+            if grant["madeAt"] == request["madeAt"] {
                 asked.min(usd(&grant["usd"])).max(spent)
             } else {
                 asked
@@ -335,13 +336,14 @@ impl World {
         let one = |w: &Workspace| {
             let status = &w.xr.latest()["status"];
             format!(
-                "{} on {} runs {} deleted {} spent {:.3} {} {} {}\n",
+                "{} on {} runs {} deleted {} spent {:.3} {} {} {} {}\n",
                 w.xr.latest()["metadata"]["name"],
                 w.is_on(),
                 w.runs(),
                 w.deleted,
                 w.spent,
                 status["cost"],
+                status["internal"],
                 status["lifecycle"],
                 status["message"]
             )

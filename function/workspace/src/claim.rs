@@ -1,11 +1,13 @@
 //! Reads a workspace's parameters and last status from its composite.
 
+use api::internal::{Counter, Handled, InternalStatus};
 use api::lifecycle::WorkspaceLifecycle;
 use api::patterns;
 use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::outcome::{Problem, Refusal};
 use function_runtime::validation::{Schema, Violations};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -134,7 +136,23 @@ pub fn status(status: Option<&Value>) -> GpuDevWorkspaceStatus {
         lifecycle: field(status, "lifecycle"),
         activity: field(status, "activity"),
         cost: field(status, "cost"),
+        internal: field(status, "internal").or_else(|| internal_before(status?)),
     }
+}
+
+/// The memory in a status of an earlier version of the function, which had it among the fields for
+/// users.
+fn internal_before(status: &Value) -> Option<InternalStatus> {
+    let [machines, lifecycle] = ["cost", "lifecycle"].map(|name| status.get(name));
+    let homes = machines.and_then(|cost| cost.get("home"));
+    let handled = lifecycle.and_then(|lifecycle| Handled::deserialize(lifecycle).ok());
+    let internal = InternalStatus {
+        machines: machines.and_then(|cost| Counter::deserialize(cost).ok()),
+        homes: homes.and_then(|cost| Counter::deserialize(cost).ok()),
+        budget_request: field(machines, "request"),
+        handled: handled.unwrap_or_default(),
+    };
+    (internal != InternalStatus::default()).then_some(internal)
 }
 
 fn field<T: DeserializeOwned>(status: Option<&Value>, name: &str) -> Option<T> {
@@ -151,6 +169,24 @@ mod tests {
         let status = status(Some(&written));
         assert_eq!(status.phase, None);
         assert_eq!(status.image.unwrap().id, "ami-1");
+    }
+
+    #[test]
+    fn the_memory_of_an_earlier_version_is_found() {
+        let written = json!({
+            "cost": {"earlierUsd": 1.5, "request": {"usd": 2}, "home": {"since": "2026-11-20T10:00:00Z"}},
+            "lifecycle": {"resume": "monday", "stop": "tuesday"},
+        });
+        let memory = status(Some(&written)).internal.unwrap();
+        let earlier = memory
+            .machines
+            .map(|machines| machines.earlier_usd.to_string());
+        assert_eq!(earlier.as_deref(), Some("1.5"));
+        assert!(memory.homes.unwrap().since.is_some());
+        assert_eq!(memory.budget_request, None, "it is incomplete");
+        assert_eq!(memory.handled.resume.as_deref(), Some("monday"));
+        assert_eq!(memory.handled.stop.as_deref(), Some("tuesday"));
+        assert_eq!(status(Some(&json!({"phase": "Ready"}))).internal, None);
     }
 
     #[test]

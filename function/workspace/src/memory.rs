@@ -52,8 +52,8 @@ pub fn previous(request: &Request, composite: Composite<'_>) -> GpuDevWorkspaceS
 
 /// Whether the last call asked a budget for the run.
 pub fn has_asked_a_budget(previous: &GpuDevWorkspaceStatus) -> bool {
-    let cost = previous.cost.as_ref();
-    cost.is_some_and(|cost| cost.request.is_some())
+    let memory = previous.internal.as_ref();
+    memory.is_some_and(|memory| memory.budget_request.is_some())
 }
 
 /// Asks Crossplane for the record of a namespaced composite that does not list it: a developer may

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::internal::InternalStatus;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, Phase, WorkspaceParameters};
 use function_runtime::connection::{self, Connection};
@@ -300,7 +301,12 @@ impl<'a> Decided<'a> {
     fn recorded(&self, status: GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
         let decision = &self.life.decision;
         let owner = &self.claimed.owner;
+        let internal = InternalStatus {
+            handled: decision.handled.clone(),
+            ..self.cost.memory().clone()
+        };
         GpuDevWorkspaceStatus {
+            internal: (internal != InternalStatus::default()).then_some(internal),
             owner: (!owner.is_empty()).then(|| owner.clone()),
             machine: report::machine(&status),
             lifecycle: decision.status.clone().or(status.lifecycle),
@@ -337,8 +343,8 @@ struct News {
 
 /// The price in the last request to the owner's budget, in US dollars per hour.
 fn last_price(previous: &GpuDevWorkspaceStatus) -> Result<f64, String> {
-    let cost = previous.cost.as_ref();
-    let request = cost.and_then(|cost| cost.request.as_ref());
+    let memory = previous.internal.as_ref();
+    let request = memory.and_then(|memory| memory.budget_request.as_ref());
     let price = request.map(|request| request.hourly_usd);
     price.ok_or_else(|| "data.prices".to_owned())
 }

@@ -85,6 +85,7 @@ mod tests {
             "spec": {"forProvider": {
                 "region": region,
                 "size": {"minimum": 1, "maximum": 1},
+                "capacityType": "Spot",
                 "instanceTypes": ["g5.xlarge"],
                 "image": {"id": "ami-00000000000c0de01"},
             }},

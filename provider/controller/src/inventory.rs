@@ -61,7 +61,7 @@ impl Collector for Inventory {
                 &counted.leased,
             ),
             (
-                "gpu_spot_offerings_resting",
+                "gpu_spot_offerings_unavailable",
                 "Pools for which a type in a zone rests, by the code of EC2's refusal",
                 &counted.resting,
             ),
@@ -137,6 +137,7 @@ mod tests {
             "spec": {"forProvider": {
                 "region": "us-east-1",
                 "size": {"minimum": 2, "maximum": 2},
+                "capacityType": "Spot",
                 "instanceTypes": ["g5.xlarge"],
                 "image": {"id": "ami-00000000000c0de01"},
             }},
@@ -162,7 +163,7 @@ mod tests {
         for name in ["a", "b"] {
             let status = json!({
                 "size": {"desired": 2, "running": 1, "leased": 1},
-                "instances": [instance], "coldOfferings": [unavailable],
+                "instances": [instance], "unavailableOfferings": [unavailable],
             });
             writer.apply_watcher_event(&watcher::Event::Apply(pool(name, &status)));
         }
@@ -174,7 +175,7 @@ mod tests {
             r#"gpu_spot_instances_wanted{region="us-east-1"} 4"#.to_owned(),
             r#"gpu_spot_instances_leased{region="us-east-1"} 2"#.to_owned(),
             format!(
-                r#"gpu_spot_offerings_resting{{{lacking},capacity_type="spot",code="InsufficientInstanceCapacity"}} 2"#
+                r#"gpu_spot_offerings_unavailable{{{lacking},capacity_type="spot",code="InsufficientInstanceCapacity"}} 2"#
             ),
         ] {
             assert!(text.lines().any(|l| l == sample), "{sample} in\n{text}");

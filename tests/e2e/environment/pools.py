@@ -40,6 +40,7 @@ class Pools:
         all_parameters = {
             "region": "us-east-1",
             "size": {"minimum": 1, "maximum": 1},
+            "capacityType": "Spot",
             "instanceTypes": [type_],
             "image": {"id": "ami-00000000000c0de01"},
             **(parameters or {}),

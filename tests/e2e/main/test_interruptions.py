@@ -16,6 +16,7 @@ from environment.ec2 import Ec2
 from environment.emulator import Emulator
 from environment.platform import Platform
 from environment.pools import Pools
+from environment.variants import composition
 from environment.waiting import until
 
 REGION = "us-east-1"
@@ -141,3 +142,21 @@ def test_an_instance_that_aws_is_to_retire_is_named_to_its_owner(
     )
     assert retired in seen["message"]
     assert [one["InstanceId"] for one in ec2.live(platform.namespace)] == [retired]
+
+
+def test_an_interruption_is_a_condition_of_the_claim_until_the_next_instance_serves(
+    platform: Platform, cluster: Cluster, emulator: Emulator, warned: Object
+) -> None:
+    name = f"warned-{platform.namespace}"
+    composition(cluster, name, {"providerConfigRef": warned})
+    try:
+        platform.claim("alice", composition=name)
+        first = platform.ready("alice")["instanceId"]
+        emulator.interrupt(first, NOTICE)
+        seen = platform.condition("alice", "Interrupting", "True")
+        assert first in seen["message"]
+        platform.condition("alice", "Interrupting", "False")
+        assert platform.ready("alice")["instanceId"] != first
+        platform.delete("alice")
+    finally:
+        cluster.kubectl("delete", "composition", name)

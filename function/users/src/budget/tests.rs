@@ -37,17 +37,15 @@ fn with_kept_home(key: &str, uid: &str, home: &str) -> Workspace {
 
 /// A stopped workspace, whose homes cost 6 US dollars so far and 0.25 per hour.
 fn with_homes(key: &str, month: &str) -> Workspace {
-    let home = json!({
-        "hourlyUsd": 0.25, "soFarUsd": 6.0, "month": month, "earlierUsd": 0,
-        "since": "2026-11-20T00:00:00Z", "billedUntil": "2026-11-21T00:00:00Z",
-    });
-    workspace(key, &json!({"home": home}))
+    let home = json!({"hourlyUsd": 0.25, "soFarUsd": 6.0, "month": month});
+    let counter = json!({"since": "2026-11-20T00:00:00Z", "billedUntil": "2026-11-21T00:00:00Z"});
+    workspace(key, &json!({"home": home}), &json!({"homes": counter}))
 }
 
-fn workspace(key: &str, change: &Value) -> Workspace {
+fn workspace(key: &str, change: &Value, memory: &Value) -> Workspace {
     let mut cost = json!({
         "hourlyUsd": 0, "soFarUsd": 2.0, "projectedUsd": 2.0, "asOf": "2026-11-01",
-        "source": "Catalogue", "month": "2026-11", "earlierUsd": 2.0,
+        "source": "Catalogue", "month": "2026-11",
     });
     cost.as_object_mut()
         .unwrap()
@@ -56,6 +54,7 @@ fn workspace(key: &str, change: &Value) -> Workspace {
         key: key.to_owned(),
         uid: key.to_owned(),
         cost: Some(serde_json::from_value(cost).unwrap()),
+        memory: serde_json::from_value(memory.clone()).unwrap(),
     }
 }
 
@@ -67,7 +66,11 @@ fn the_homes_of_stopped_workspaces_leave_less_for_runs() {
             "madeAt": "2026-11-20T23:59:00Z", "usd": usd, "hourlyUsd": 1.0,
             "until": "2026-11-22T00:00:00Z",
         });
-        workspace("dev-dave/asks", &json!({"request": request}))
+        workspace(
+            "dev-dave/asks",
+            &json!({}),
+            &json!({"budgetRequest": request}),
+        )
     };
     let to_come = 0.25 * 24.0 * DAYS;
     let spent = 2.0 + 6.0 + 2.0;

@@ -1,6 +1,7 @@
 //! A workspace as its owner's budget sees it.
 
-use api::cost::{Grant, HomeCost, KeptHomes, WorkspaceAccount, WorkspaceKind};
+use api::cost::{CostStatus, Grant, HomeCost, KeptHomes, WorkspaceAccount, WorkspaceKind};
+use api::internal::InternalStatus;
 use function_runtime::composite::Composite;
 use function_workspace::claim;
 use function_workspace::cost::budget;
@@ -18,7 +19,9 @@ pub struct Workspace {
     /// UID of the composite. A new workspace with the name of a deleted one has another UID.
     pub uid: String,
     /// `status.cost` of the composite; none before the function has written it.
-    pub cost: Option<api::cost::CostStatus>,
+    pub cost: Option<CostStatus>,
+    /// What the function remembers of the workspace.
+    pub memory: InternalStatus,
 }
 
 impl Workspace {
@@ -36,10 +39,14 @@ impl Workspace {
     fn of_composite(found: &Value, owner: &str) -> Option<Self> {
         let composite = Composite::new(found);
         let origin = composite.origin()?;
-        (claim::recorded_owner(composite) == owner).then(|| Self {
-            key: budget::key(&origin, composite.name()),
-            uid: composite.id().uid,
-            cost: claim::status(composite.at(&["status"])).cost,
+        (claim::recorded_owner(composite) == owner).then(|| {
+            let status = claim::status(composite.at(&["status"]));
+            Self {
+                key: budget::key(&origin, composite.name()),
+                uid: composite.id().uid,
+                cost: status.cost,
+                memory: status.internal.unwrap_or_default(),
+            }
         })
     }
 
@@ -49,6 +56,7 @@ impl Workspace {
             key: budget::key(&recorded.origin, &recorded.origin.name),
             uid: recorded.uid.to_owned(),
             cost: recorded.status.cost,
+            memory: recorded.status.internal.unwrap_or_default(),
         })
     }
 
@@ -79,7 +87,7 @@ impl Workspace {
     pub fn homes_to_come(&self, month: Month) -> f64 {
         let billed = self
             .homes()
-            .and_then(|home| Some((home.hourly_usd, home.billed_until.as_ref()?)));
+            .and_then(|home| Some((home.hourly_usd, self.homes_billed_until()?)));
         billed.map_or(0.0, |(hourly, Time(until))| {
             hourly * hours((*until).max(month.start()), month.end())
         })
@@ -89,7 +97,7 @@ impl Workspace {
     /// the account is of an earlier month and the run has no end, the request is for the whole new
     /// month at the requested hourly price.
     pub fn wish(&self, month: Month) -> Option<Grant> {
-        let request = self.cost.as_ref()?.request.as_ref()?;
+        let request = self.memory.budget_request.as_ref()?;
         let is_old = self.month() < Some(month);
         let (usd, until) = if is_old && request.without_end {
             let whole = request.hourly_usd * hours(month.start(), month.end());
@@ -107,25 +115,31 @@ impl Workspace {
     }
 
     pub fn runs(&self) -> bool {
-        let request = self.cost.as_ref().and_then(|cost| cost.request.as_ref());
+        let request = self.memory.budget_request.as_ref();
         request.is_some_and(|request| request.running)
     }
 
     /// Whether the run has no end, so that it needs the cost of a whole month in each new month.
     pub fn begins_anew(&self) -> bool {
-        let request = self.cost.as_ref().and_then(|cost| cost.request.as_ref());
+        let request = self.memory.budget_request.as_ref();
         request.is_some_and(|request| request.without_end)
     }
 
     pub fn account(&self, month: Month) -> WorkspaceAccount {
-        let running = self.cost.as_ref().filter(|cost| cost.since.is_some());
+        let counter = self.memory.machines.as_ref();
+        let counter = counter.filter(|counter| counter.since.is_some());
+        let running = self.cost.as_ref().filter(|_| counter.is_some());
         WorkspaceAccount {
             uid: self.uid.clone(),
             usd: rounded(self.spent(month) + self.spent_on_homes(month)),
             hourly_usd: running.map_or(0.0, |cost| cost.hourly_usd),
-            billed_until: running.and_then(|cost| cost.billed_until.clone()),
+            billed_until: counter.and_then(|counter| counter.billed_until.clone()),
             kept_homes: self.kept_homes(),
         }
+    }
+
+    fn homes_billed_until(&self) -> Option<&Time> {
+        self.memory.homes.as_ref()?.billed_until.as_ref()
     }
 
     /// The homes that stay when the workspace is deleted; none if they cost nothing.
@@ -134,7 +148,7 @@ impl Workspace {
         Some(KeptHomes {
             homes: cost.homes.clone(),
             hourly_usd: cost.hourly_usd,
-            since: cost.billed_until.clone()?,
+            since: self.homes_billed_until()?.clone(),
         })
     }
 }

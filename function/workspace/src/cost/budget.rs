@@ -170,7 +170,7 @@ impl Budget {
         let Self::Limited(limited) = self else {
             return None;
         };
-        let request = previous.cost.as_ref()?.request.as_ref();
+        let request = previous.internal.as_ref()?.budget_request.as_ref();
         let request = request.filter(|request| !request.without_end)?;
         let grant = limited.grant(request)?;
         let Time(until) = grant.until;

@@ -1,7 +1,8 @@
 //! The cost of a workspace's machines, and that of its homes, in this month. Each grows in steps,
 //! because each write of status causes another call: between two steps the status stays the same.
 
-use api::cost::{CostStatus, HomeCost};
+use api::internal::Counter;
+use api::workspace::GpuDevWorkspaceStatus;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -35,33 +36,59 @@ pub struct Ledger {
 
 impl Ledger {
     /// Reads the ledger of the machines that the last call recorded.
-    pub fn of_machines(status: Option<&CostStatus>, now: Timestamp) -> Self {
-        let recorded = status.and_then(|status| {
-            Some(Self {
-                month: status.month.parse().ok()?,
-                earlier: status.earlier_usd,
-                hourly: status.hourly_usd,
-                since: status.since.as_ref().map(|Time(time)| *time),
-                billed_until: status.billed_until.as_ref().map(|Time(time)| *time),
-                interval: BILLING_INTERVAL,
-            })
-        });
-        recorded.unwrap_or_else(|| Self::empty(now, BILLING_INTERVAL))
+    pub fn of_machines(previous: &GpuDevWorkspaceStatus, now: Timestamp) -> Self {
+        let cost = previous.cost.as_ref();
+        let shown = cost.map(|cost| (cost.month.as_str(), cost.hourly_usd, cost.so_far_usd));
+        let memory = previous.internal.as_ref();
+        let counter = memory.and_then(|memory| memory.machines.as_ref());
+        Self::recorded(shown, counter, now, BILLING_INTERVAL)
     }
 
     /// Reads the ledger of the homes that the last call recorded.
-    pub fn of_homes(status: Option<&HomeCost>, now: Timestamp) -> Self {
-        let recorded = status.and_then(|status| {
-            Some(Self {
-                month: status.month.parse().ok()?,
-                earlier: status.earlier_usd,
-                hourly: status.hourly_usd,
-                since: status.since.as_ref().map(|Time(time)| *time),
-                billed_until: status.billed_until.as_ref().map(|Time(time)| *time),
-                interval: HOME_BILLING_INTERVAL,
-            })
-        });
-        recorded.unwrap_or_else(|| Self::empty(now, HOME_BILLING_INTERVAL))
+    pub fn of_homes(previous: &GpuDevWorkspaceStatus, now: Timestamp) -> Self {
+        let cost = previous.cost.as_ref().and_then(|cost| cost.home.as_ref());
+        let shown = cost.map(|cost| (cost.month.as_str(), cost.hourly_usd, cost.so_far_usd));
+        let memory = previous.internal.as_ref();
+        let counter = memory.and_then(|memory| memory.homes.as_ref());
+        Self::recorded(shown, counter, now, HOME_BILLING_INTERVAL)
+    }
+
+    /// `shown` are the month, the price in US dollars per hour, and the cost so far.
+    fn recorded(
+        shown: Option<(&str, f64, f64)>,
+        counter: Option<&Counter>,
+        now: Timestamp,
+        interval: SignedDuration,
+    ) -> Self {
+        let empty = Self::empty(now, interval);
+        let Some((month, hourly, so_far)) = shown else {
+            return empty;
+        };
+        let Ok(month) = month.parse() else {
+            return empty;
+        };
+        let time = |of: fn(&Counter) -> &Option<Time>| {
+            counter.and_then(|counter| of(counter).as_ref().map(|Time(time)| *time))
+        };
+        Self {
+            month,
+            // Without a counter, the cost so far counts, and nothing that runs.
+            earlier: counter.map_or(so_far, |counter| counter.earlier_usd),
+            hourly,
+            since: time(|counter| &counter.since),
+            billed_until: time(|counter| &counter.billed_until),
+            interval,
+        }
+    }
+
+    /// The counter to record; none for what has never cost anything.
+    pub fn counter(&self) -> Option<Counter> {
+        let counter = Counter {
+            earlier_usd: self.earlier,
+            since: self.since.map(Time),
+            billed_until: self.billed_until.map(Time),
+        };
+        (counter != Counter::default()).then_some(counter)
     }
 
     fn empty(now: Timestamp, interval: SignedDuration) -> Self {
@@ -167,7 +194,7 @@ mod tests {
     }
 
     fn begun(text: &str, hourly: f64) -> Ledger {
-        Ledger::of_machines(None, at(text)).at(at(text), Some(hourly))
+        Ledger::of_machines(&GpuDevWorkspaceStatus::default(), at(text)).at(at(text), Some(hourly))
     }
 
     #[test]
@@ -215,7 +242,10 @@ mod tests {
 
     #[test]
     fn homes_grow_once_a_day_while_the_workspace_is_stopped() {
-        let start = Ledger::of_homes(None, at("2026-11-20T10:00:00Z"));
+        let start = Ledger::of_homes(
+            &GpuDevWorkspaceStatus::default(),
+            at("2026-11-20T10:00:00Z"),
+        );
         let start = start.at(at("2026-11-20T10:00:00Z"), Some(0.25));
         assert_eq!(start.next(), Some(at("2026-11-21T10:00:00Z")));
         assert_eq!(start, start.at(at("2026-11-21T09:59:59Z"), Some(0.25)));

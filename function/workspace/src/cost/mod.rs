@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use api::condition::WITHIN_BUDGET;
 use api::cost::CostStatus;
+use api::internal::InternalStatus;
 use function_runtime::response::{Condition, Event, Severity};
 use jiff::Timestamp;
 
@@ -35,6 +36,7 @@ pub struct Cost {
     /// Whether the owner's budget allows the run.
     pub verdict: Verdict,
     status: Option<CostStatus>,
+    memory: InternalStatus,
     condition: Option<Condition>,
     was_exceeded: bool,
     said: Option<String>,
@@ -47,11 +49,10 @@ impl Cost {
     /// Counts the cost, makes the request to the budget, and reads the budget's answer.
     pub fn of(subject: Subject<'_>, budget: &Budget, life: &Life) -> Self {
         let Subject { previous, now, .. } = subject;
-        let last = previous.cost.as_ref();
-        let before = Ledger::of_machines(last, now);
+        let before = Ledger::of_machines(previous, now);
         let hourly = before.hourly_of(subject.running);
         let ledger = before.at(now, hourly);
-        let homes = Ledger::of_homes(last.and_then(|last| last.home.as_ref()), now);
+        let homes = Ledger::of_homes(previous, now);
         let homes = homes.at(now, homes.hourly_of(subject.homes.price()));
         let run = Run {
             life,
@@ -64,8 +65,9 @@ impl Cost {
         };
         let request = budget.is_asked().then(|| run.request()).flatten();
         let verdict = budget.verdict(subject, &ledger, request.as_ref(), life);
-        let status = subject.status(&ledger, &homes, request, life);
-        let next = run.next(status.as_ref().and_then(|s| s.request.as_ref()));
+        let status = subject.status(&ledger, &homes, request.is_some(), life);
+        let request = request.filter(|_| status.is_some());
+        let next = run.next(request.as_ref());
         let next = next.into_iter().chain(homes.next()).min();
         let is_unpriced = budget.is_limited() && hourly.is_none() && run.has_machine;
         Self {
@@ -80,6 +82,12 @@ impl Cost {
             }),
             next: status.is_some().then_some(next).flatten(),
             verdict,
+            memory: InternalStatus {
+                machines: status.as_ref().and(ledger.counter()),
+                homes: status.as_ref().and(homes.counter()),
+                budget_request: request,
+                ..InternalStatus::default()
+            },
             status,
             now,
         }
@@ -88,6 +96,11 @@ impl Cost {
     /// The cost to record in status.
     pub fn status(&self) -> Option<&CostStatus> {
         self.status.as_ref()
+    }
+
+    /// What the function remembers of the cost.
+    pub fn memory(&self) -> &InternalStatus {
+        &self.memory
     }
 
     /// A message for the platform team. It is not an error of the claim.

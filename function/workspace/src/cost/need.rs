@@ -35,8 +35,8 @@ impl Run<'_> {
     /// recorded the stop. A call that reads an older status continues with the same request. A call
     /// that reads the new status makes a new request.
     pub fn request(&self) -> Option<BudgetRequest> {
-        let previous = self.previous.cost.as_ref();
-        let previous = previous.and_then(|cost| cost.request.clone());
+        let previous = self.previous.internal.as_ref();
+        let previous = previous.and_then(|memory| memory.budget_request.clone());
         let record = self.previous.lifecycle.as_ref();
         let was_stopped = record.is_some_and(|record| record.stopped_because.is_some());
         if self.life.decision.step != Step::Run {

@@ -1,7 +1,7 @@
 //! The input for the cost of a workspace, and the cost as status records it.
 
 use api::catalogue::Prices;
-use api::cost::{BudgetRequest, CostSource, CostStatus, HomeCost};
+use api::cost::{CostSource, CostStatus, HomeCost};
 use api::workspace::GpuDevWorkspaceStatus;
 use function_runtime::composite::Composite;
 use jiff::Timestamp;
@@ -39,12 +39,12 @@ impl Subject<'_> {
         self,
         ledger: &Ledger,
         homes: &Ledger,
-        request: Option<BudgetRequest>,
+        has_request: bool,
         life: &Life,
     ) -> Option<CostStatus> {
         let last = self.previous.cost.as_ref();
         let home = home(last.and_then(|last| last.home.as_ref()), homes, self.homes);
-        if last.is_none() && ledger.since.is_none() && request.is_none() && home.is_none() {
+        if last.is_none() && ledger.since.is_none() && !has_request && home.is_none() {
             return None;
         }
         let as_of = self.prices.map(|prices| prices.as_of.clone());
@@ -69,10 +69,6 @@ impl Subject<'_> {
             as_of: as_of.or(last.map(|last| last.as_of.clone()))?,
             source,
             month: ledger.month.to_string(),
-            earlier_usd: ledger.earlier,
-            since: ledger.since.map(Time),
-            billed_until: ledger.billed_until.map(Time),
-            request,
             home,
         })
     }
@@ -93,9 +89,6 @@ fn home(last: Option<&HomeCost>, ledger: &Ledger, homes: &Homes) -> Option<HomeC
         hourly_usd: ledger.hourly,
         so_far_usd: ledger.so_far(),
         month: ledger.month.to_string(),
-        earlier_usd: ledger.earlier,
-        since: ledger.since.map(Time),
-        billed_until: ledger.billed_until.map(Time),
         homes: names,
         kept_after_deletion: stay,
     })

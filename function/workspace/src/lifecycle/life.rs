@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api::condition::STOP_SCHEDULED;
+use api::internal::Handled;
 use api::lifecycle::{EXTEND_UNTIL, RESUME, STOP, StopReason};
 use api::workspace::{GpuDevWorkspaceStatus, Phase};
 use function_runtime::composite::Composite;
@@ -75,6 +76,7 @@ impl Life {
             recorded: recorded.and_then(|record| record.limits.as_ref()),
         };
         let (terms, violations) = sources.terms();
+        let handled = previous.internal.as_ref().map(|memory| &memory.handled);
         let decision = decide(&Subject {
             terms: &terms,
             extend_until: composite.annotation(EXTEND_UNTIL),
@@ -82,6 +84,7 @@ impl Life {
             stop: composite.annotation(STOP),
             is_new: previous.phase.is_none(),
             previous: previous.lifecycle.as_ref(),
+            handled: handled.unwrap_or(&Handled::default()),
             installation: sight.installation,
             has_machine: sight.has_machine,
             reported: sight.reported,

@@ -12,6 +12,7 @@ pub mod life;
 pub mod notice;
 pub mod terms;
 
+use api::internal::Handled;
 use api::lifecycle::{
     ActivityStatus, ExtensionStatus, LifecycleStatus, StopReason, WorkspaceState,
 };
@@ -46,6 +47,8 @@ pub struct Subject<'a> {
     pub is_new: bool,
     /// The record that the last call wrote to status.
     pub previous: Option<&'a LifecycleStatus>,
+    /// The annotations that earlier calls have handled.
+    pub handled: &'a Handled,
     /// How far the setup of the machine is.
     pub installation: Installation,
     /// Whether a machine exists that costs money.
@@ -65,6 +68,8 @@ pub struct Decision {
     pub step: Step,
     /// The record for status; none for a workspace that has no limits and has never been stopped.
     pub status: Option<LifecycleStatus>,
+    /// The annotations that are handled after this call.
+    pub handled: Handled,
     /// The use of the workspace while it runs.
     pub activity: Option<ActivityStatus>,
     /// Messages about annotations that have no effect.
@@ -110,11 +115,9 @@ fn stopped(
         return Some(StopReason::State);
     }
     let Some(because) = previous.stopped_because else {
-        return subject
-            .is_asked_to_stop(previous)
-            .then_some(StopReason::Requested);
+        return subject.is_asked_to_stop().then_some(StopReason::Requested);
     };
-    let is_asked = is_unhandled(subject.resume, previous.resume.as_deref());
+    let is_asked = subject.is_asked_to_resume();
     let goes_on = match because {
         // The claim no longer says `state: Stopped`.
         StopReason::State => true,
@@ -131,7 +134,7 @@ fn stopped(
 
 /// The record of a run that continues or begins.
 fn begun(subject: &Subject<'_>, previous: LifecycleStatus) -> LifecycleStatus {
-    let is_asked = is_unhandled(subject.resume, previous.resume.as_deref());
+    let is_asked = subject.is_asked_to_resume();
     let goes_on = match previous.stopped_because {
         None => true,
         Some(StopReason::MaxLifetime) => !is_asked,
@@ -140,8 +143,6 @@ fn begun(subject: &Subject<'_>, previous: LifecycleStatus) -> LifecycleStatus {
     LifecycleStatus {
         started_at: previous.started_at.filter(|_| goes_on),
         ready_at: previous.ready_at.filter(|_| goes_on),
-        resume: subject.resume.map(str::to_owned).or(previous.resume),
-        stop: subject.stop.map(str::to_owned).or(previous.stop),
         ..LifecycleStatus::default()
     }
 }
@@ -220,13 +221,6 @@ impl Subject<'_> {
                 Some(at) => Some(at.clone()),
                 None => is_over.then(|| Time(whole_seconds(self.now))),
             },
-            // The value of the annotation at the time of the stop does not start the workspace
-            // again.
-            resume: match (was_stopped, &previous.resume) {
-                (true, seen) => seen.clone(),
-                (false, seen) => self.resume.map(str::to_owned).or_else(|| seen.clone()),
-            },
-            stop: self.stop.map(str::to_owned).or(previous.stop.clone()),
             extension: None,
             limits: None,
         };
@@ -237,6 +231,11 @@ impl Subject<'_> {
         };
         let mut decision = self.decided(step, record, None, deletes_at.filter(|_| !is_over));
         decision.activity = None;
+        if was_stopped {
+            // The value of the annotation at the time of the stop does not start the workspace
+            // again. A new value does, as soon as the workspace may run.
+            decision.handled.resume.clone_from(&self.handled.resume);
+        }
         decision
     }
 
@@ -265,6 +264,11 @@ impl Subject<'_> {
                 limits: self.terms.limits(),
                 ..record
             }),
+            handled: if is_told {
+                self.seen()
+            } else {
+                Handled::default()
+            },
             activity: reading
                 .filter(|_| asks_activity)
                 .map(|reading| reading.status.clone()),
@@ -274,8 +278,23 @@ impl Subject<'_> {
         }
     }
 
-    fn is_asked_to_stop(&self, previous: &LifecycleStatus) -> bool {
-        !self.is_new && is_unhandled(self.stop, previous.stop.as_deref())
+    fn is_asked_to_stop(&self) -> bool {
+        !self.is_new && is_unhandled(self.stop, self.handled.stop.as_deref())
+    }
+
+    fn is_asked_to_resume(&self) -> bool {
+        is_unhandled(self.resume, self.handled.resume.as_deref())
+    }
+
+    /// The annotations of this call, or else those that earlier calls have handled.
+    fn seen(&self) -> Handled {
+        let or = |own: Option<&str>, before: &Option<String>| {
+            own.map(str::to_owned).or_else(|| before.clone())
+        };
+        Handled {
+            resume: or(self.resume, &self.handled.resume),
+            stop: or(self.stop, &self.handled.stop),
+        }
     }
 
     /// Whether a run with this end is over.

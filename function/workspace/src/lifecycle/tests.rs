@@ -22,6 +22,7 @@ struct Life {
     stop: Option<String>,
     extend: Option<String>,
     record: Option<LifecycleStatus>,
+    handled: Handled,
     installation: Installation,
     has_machine: bool,
     report: Option<String>,
@@ -45,6 +46,7 @@ impl Life {
             stop: None,
             extend: None,
             record: None,
+            handled: Handled::default(),
             installation: Installation::Unknown,
             has_machine: true,
             report: None,
@@ -74,6 +76,7 @@ impl Life {
             is_new: self.record.is_none(),
             installation: self.installation,
             previous: self.record.as_ref(),
+            handled: &self.handled,
             has_machine: self.has_machine,
             reported: match &self.report {
                 Some(text) => Reported::Text(text),
@@ -83,6 +86,7 @@ impl Life {
             now: time(now),
         });
         self.record.clone_from(&decision.status);
+        self.handled.clone_from(&decision.handled);
         decision
     }
 
