@@ -57,7 +57,10 @@ def composition(cluster: Cluster) -> str:
 @pytest.fixture(scope="session")
 def watched(cluster: Cluster) -> str:
     """A Composition whose pods have an agent container."""
-    agent = {"image": registry.newest("images/agent", "lifecycle"), "reportInterval": "5s"}
+    agent = {
+        "image": registry.newest("images/agent", "lifecycle"),
+        "reportInterval": "5s",
+    }
     policy = {**POLICY, "cluster": {"agent": agent}}
     return variants.composition(cluster, "lifecycle-watched", policy)
 
