@@ -5,7 +5,7 @@ use aws_sdk_ec2::types::{
     LaunchTemplateCapacityReservationSpecificationRequest, LaunchTemplateEbsBlockDeviceRequest,
     LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
     LaunchTemplateInstanceMetadataOptionsRequest, LaunchTemplateInstanceMetadataTagsState,
-    RequestLaunchTemplateData, ResourceType, ShutdownBehavior, VolumeType,
+    RequestLaunchTemplateData, ResourceType, ShutdownBehavior, ValidationWarning, VolumeType,
 };
 use base64::Engine as _;
 
@@ -29,7 +29,23 @@ impl AwsEc2 {
             .map_err(|e| Ec2Error::of("CreateLaunchTemplate", &e));
         match answer {
             Err(error) if error.is_template_taken() => self.own_template(request, error).await,
-            answer => answer.map(drop),
+            answer => {
+                let answer = answer?;
+                for told in answer
+                    .warning()
+                    .map(ValidationWarning::errors)
+                    .unwrap_or_default()
+                {
+                    let (code, message) = (told.code(), told.message());
+                    tracing::warn!(
+                        template = request.name,
+                        code,
+                        message,
+                        "EC2 doubts a template"
+                    );
+                }
+                Ok(())
+            }
         }
     }
 

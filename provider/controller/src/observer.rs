@@ -109,15 +109,15 @@ async fn rest(region: &Region, took: Duration, listed: usize) {
     }
 }
 
-/// Makes one look at all resources of this control plane. The look fails if EC2 shows the instances of
-/// none of the zones. Each other part may fail alone, because the end of an instance needs none of
+/// Makes one look at all resources of this control plane. The look fails if EC2 shows no
+/// instance, unless that lasts: see [`Region::list`]. Each other part may fail alone, because the end of an instance needs none of
 /// them.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
     let number = region.expectations().begin_look();
     let before = region.last();
     let mut parts = Parts::after(&before, now);
     let checks = parts.take(region.checks(now).await);
-    let listed = region.list().await?;
+    let listed = region.list(now).await?;
     let zones_down = listed.lacking.map(|lacking| {
         parts.take::<()>(Err(lacking.error));
         lacking.zones

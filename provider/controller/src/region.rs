@@ -21,7 +21,7 @@ use crate::spot_prices::{self, SpotPrices};
 use crate::unlisted::Unlisted;
 
 /// How long the last look serves while later ones fail.
-const LOOK_LIFE: SignedDuration = SignedDuration::from_mins(5);
+pub(crate) const LOOK_LIFE: SignedDuration = SignedDuration::from_mins(5);
 
 /// How long a new group may be missing from EC2's lists.
 pub(crate) const GROUP_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
@@ -138,7 +138,7 @@ pub struct Region {
     share: Share,
     expectations: Mutex<Expectations>,
     unlisted: Mutex<Unlisted>,
-    new_groups: Mutex<BTreeMap<String, Dated<Group>>>,
+    new_groups: Mutex<BTreeMap<String, Dated<NewGroup>>>,
     homes: Mutex<BTreeSet<String>>,
     fast_polling_until: Mutex<Timestamp>,
     hurried: tokio::sync::Notify,
@@ -150,6 +150,17 @@ pub struct Region {
 struct Dated<T> {
     value: T,
     since: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+struct NewGroup {
+    group: Group,
+    /// Whether a list has shown it.
+    is_listed: bool,
+}
+
+fn is_young(new: &Dated<NewGroup>, now: Timestamp) -> bool {
+    now.duration_since(new.since) < GROUP_UNSEEN
 }
 
 impl Region {
@@ -211,7 +222,9 @@ impl Region {
     pub fn publish(&self, look: Taken, now: Timestamp) -> (Look, Taken) {
         let shown = match look {
             Ok(snapshot) => {
-                lock(&self.new_groups).retain(|uid, _| !snapshot.groups.contains_key(uid));
+                for (uid, new) in lock(&self.new_groups).iter_mut() {
+                    new.value.is_listed |= snapshot.groups.contains_key(uid);
+                }
                 let listed = snapshot.instances.values().flatten();
                 self.unlisted().forget(listed.map(|i| i.id.as_str()));
                 *lock(&self.last_good) = snapshot.clone();
@@ -296,19 +309,29 @@ impl Region {
     /// Stores a group that was created, until EC2's lists show it.
     pub fn created_group(&self, group: Group, now: Timestamp) {
         let mut groups = lock(&self.new_groups);
-        groups.retain(|_, new| now.duration_since(new.since) < GROUP_UNSEEN);
+        groups.retain(|_, new| is_young(new, now));
         let fact = Dated {
-            value: group.clone(),
             since: now,
+            value: NewGroup {
+                group: group.clone(),
+                is_listed: false,
+            },
         };
         groups.insert(group.pool_uid, fact);
     }
 
-    /// The group of a pool that was created a moment ago, if there is one.
+    /// The group of a pool that was created a moment ago and that no list has shown, if there is one.
     pub fn new_group(&self, pool_uid: &str, now: Timestamp) -> Option<Group> {
         let groups = lock(&self.new_groups);
-        let new = groups.get(pool_uid)?;
-        (now.duration_since(new.since) < GROUP_UNSEEN).then(|| new.value.clone())
+        let new = groups.get(pool_uid).filter(|new| is_young(new, now))?;
+        (!new.value.is_listed).then(|| new.value.group.clone())
+    }
+
+    /// Whether the group of a pool was created a moment ago. A launch may not find it yet, although a
+    /// list shows it.
+    pub fn has_young_group(&self, pool_uid: &str, now: Timestamp) -> bool {
+        let groups = lock(&self.new_groups);
+        groups.get(pool_uid).is_some_and(|new| is_young(new, now))
     }
 
     /// Removes a group that was deleted.

@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use provider_aws::{Ec2Error, Known};
 use provider_core::{Instance, InstanceState};
 
-use crate::region::{Region, Snapshot};
+use crate::region::{LOOK_LIFE, Region, Snapshot};
 
 /// What EC2 told of the instances that were asked for.
 #[derive(Debug)]
@@ -82,13 +83,14 @@ impl Region {
     }
 
     /// Lists all instances. While a zone is down, the instances of the last list are asked for zone
-    /// by zone. It is an error if no zone answers.
-    pub(crate) async fn list(&self) -> Result<Listed, Ec2Error> {
+    /// by zone. If no zone answers, this is an error for some minutes. After that, the instances count
+    /// as they were: all of them may be in the zone that is down, and pools may grow in the others.
+    pub(crate) async fn list(&self, now: Timestamp) -> Result<Listed, Ec2Error> {
         let before = self.last();
         let known = Known::new(before.instances.values().flatten().cloned());
         match self.ec2.instances(&known).await {
             Err(error) if error.may_be_of_a_zone() => {
-                self.list_by_zone(&before, &known, error).await
+                self.list_by_zone(&before, &known, error, now).await
             }
             answer => answer.map(|instances| Listed {
                 instances,
@@ -102,7 +104,9 @@ impl Region {
         before: &Snapshot,
         known: &Known,
         mut error: Ec2Error,
+        now: Timestamp,
     ) -> Result<Listed, Ec2Error> {
+        let may_pass = before.number == 0 || now.duration_since(before.at) < LOOK_LIFE;
         let before = || before.instances.values().flatten();
         // An instance that shuts down is asked for until it is terminated.
         let is_over = |i: &&Arc<Instance>| i.state == InstanceState::Terminated;
@@ -123,7 +127,7 @@ impl Region {
                 zones.insert(zone);
             }
         }
-        if !answered {
+        if !answered && may_pass {
             return Err(error);
         }
         if !zones.is_empty() {

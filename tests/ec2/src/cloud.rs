@@ -44,7 +44,10 @@ pub struct Habits {
     pub young_groups: YoungGroups,
 }
 
-/// What EC2 does with a launch into a security group that lists do not show yet ("Eventual consistency
+/// How much later than a list a launch finds a new group: parts of EC2 learn of it at different times.
+const FOUND_LATER: SignedDuration = SignedDuration::from_secs(10);
+
+/// What EC2 does with a launch into a security group that it does not find yet ("Eventual consistency
 /// in the Amazon EC2 API").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum YoungGroups {
@@ -241,7 +244,8 @@ impl Cloud {
             return Some("InvalidAMIID.NotFound");
         }
         let are_found = self.habits.young_groups == YoungGroups::Found;
-        let is_late = |at: Timestamp| !are_found && at > now;
+        let later = |at: Timestamp| at.saturating_add(FOUND_LATER).unwrap_or(Timestamp::MAX);
+        let is_late = |at: Timestamp| !are_found && later(at) > now;
         let exists = |id: &String| {
             let mut groups = self.firewall.groups.iter();
             groups.any(|g| g.id == *id && !is_late(g.listed_from))

@@ -9,6 +9,10 @@ use super::{Acted, Actor, LaunchOutcome, Persisted, PromisedLaunch};
 use crate::locking::lock;
 use crate::validate::{Valid, template_name};
 
+/// After this many failed calls for one launch EC2 lists its instances, if it has some. With the
+/// back-off between the calls, these are more than two minutes.
+const LISTED_AFTER: u32 = 5;
+
 impl<W> Actor<'_, W> {
     /// Asks EC2 for one launch. It does not ask if an earlier launch of the plan was refused for a
     /// reason that concerns this one too.
@@ -77,7 +81,7 @@ impl<W> Actor<'_, W> {
     /// The answer, in which a refusal for a group that was created a moment ago is no reason to wait
     /// for minutes. EC2 gives it in the place of the answer, or for each offering inside an answer.
     fn patient_with_new_group(&self, answer: Result<Answer, Ec2Error>) -> Result<Answer, Ec2Error> {
-        if self.region.new_group(self.identity, self.now).is_none() {
+        if !self.region.has_young_group(self.identity, self.now) {
             return answer;
         }
         let mut answer = match answer {
@@ -195,8 +199,9 @@ impl<W> Actor<'_, W> {
         observed.unavailable.clone_from(&unavailable);
         drop(unavailable);
         // An earlier call whose answer was lost may have launched before this one was refused. EC2
-        // lists no instance of it, if it was asked.
-        let is_over = is_new || is_refused_for_lack(error);
+        // lists its instances, but perhaps not yet.
+        let is_lack = is_refused_for_lack(error);
+        let is_over = is_new || (is_lack && launch.failures >= LISTED_AFTER);
         if error.is_token_over() || (error.class.is_definite() && is_over) {
             observed.launches.retain(|l| l.launch != launch.launch);
         }
@@ -208,7 +213,9 @@ impl<W> Actor<'_, W> {
                 own.failed(error.class == ErrorClass::Throttled);
             }
         }
-        if !is_about_offering {
+        if is_lack && !is_over {
+            self.hold(ErrorClass::Transient, observed);
+        } else if !is_about_offering {
             self.hold(error.class, observed);
         }
         acted.launch = launch

@@ -390,6 +390,26 @@ fn a_launch_whose_instance_ended_before_anybody_saw_it_is_over() {
     world.assert_lawful();
 }
 
+/// A launch of which EC2 lists nothing yet is not over: its instance would run without an owner.
+#[test]
+fn a_limit_before_the_token_forgets_no_instance_that_ec2_lists_late() {
+    let mut world = unanswered(Habits {
+        looks_for_limits_first: true,
+        ..Habits::default()
+    });
+    world.hide("i-0", 60);
+    world.earth.lock().faults.no_quota.insert(Market::Spot);
+    for _ in 0..12 {
+        world.work_for(10);
+        world.assert_lawful();
+    }
+    assert_eq!(world.earth.lock().cloud.machines.len(), 1, "bought twice");
+    world.earth.lock().faults.end();
+    world.settle().unwrap();
+    assert_eq!(world.earth.lock().cloud.machines.len(), 1, "bought twice");
+    world.assert_lawful();
+}
+
 #[test]
 fn a_limit_that_ec2_looks_for_before_the_token_buys_nothing_twice() {
     let mut world = unanswered(Habits {

@@ -126,6 +126,30 @@ fn an_instance_that_is_launched_while_a_zone_is_down_becomes_ready() {
     world.assert_lawful();
 }
 
+/// EC2 answers no describe then, for as long as the zone is down.
+#[test]
+fn pools_grow_and_begin_although_all_instances_are_in_the_zone_that_is_down() {
+    let mut world = World::new(pool(1));
+    no_capacity_in(&world, HEALTHY);
+    world.work_for(120);
+    assert_eq!(places(&world), [("i-0", DOWN)].map(owned));
+    world.earth.lock().faults.end();
+    // The healthy zone is available again.
+    world.work_for(3600);
+    zone_fails(&world, false);
+    world.work_for(600);
+    world.edit(Edit::Size(size(2)));
+    world.work_for(120);
+    assert_eq!(healthy(&world), 1, "{:?}", places(&world));
+    assert_eq!(places(&world).len(), 2, "nothing is replaced");
+    let synced = world.condition(SYNCED).message;
+    assert!(synced.contains(DOWN), "names the zone: {synced}");
+    world.earth.lock().faults.end();
+    world.settle().unwrap();
+    assert_eq!(places(&world).len(), 2);
+    world.assert_lawful();
+}
+
 #[test]
 fn a_region_of_which_no_zone_answers_is_not_asked_zone_by_zone_again_and_again() {
     let mut world = in_two_zones();
