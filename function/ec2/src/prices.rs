@@ -37,7 +37,7 @@ pub fn of_machines(prices: Option<&Prices>, region: &str, machines: &[Machine]) 
     for machine in machines {
         let spot = machine.capacity_type == InstanceCapacityType::Spot;
         let shown = machine.hourly_usd.filter(|usd| spot && is_price(*usd));
-        let listed = || listed(prices?, region, &machine.instance_type, spot);
+        let listed = || price::of_type(prices?, region, &machine.instance_type, spot);
         let Some(price) = shown.or_else(listed) else {
             return Running::Unpriced;
         };
@@ -77,21 +77,10 @@ pub fn highest(
 ) -> Result<f64, String> {
     let spot = market == CapacityType::Spot;
     types.iter().try_fold(0.0, |highest: f64, t| {
-        let price = prices.and_then(|prices| listed(prices, region, &t.name, spot));
+        let price = prices.and_then(|prices| price::of_type(prices, region, &t.name, spot));
         let missing = || format!("data.prices.hourlyUsd.{region}.{}", t.name);
         Ok(highest.max(price.ok_or_else(missing)?))
     })
-}
-
-/// The price in the catalogue. A spot instance never costs more than on-demand, unless a request
-/// sets a higher maximum price.
-fn listed(prices: &Prices, region: &str, instance_type: &str, spot: bool) -> Option<f64> {
-    let of_spot = prices.spot_hourly_usd.get(region).filter(|_| spot);
-    let of_spot = of_spot.and_then(|prices| prices.get(instance_type));
-    let on_demand = prices.hourly_usd.get(region);
-    let on_demand = on_demand.and_then(|prices| prices.get(instance_type));
-    let price = of_spot.or(on_demand).copied();
-    price.filter(|usd| is_price(*usd))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The highest price of the machines that a decision wants.
 
+use function_workspace::cost::price;
 use serde_json::Value;
 
 use crate::decision::Decision;
@@ -20,25 +21,27 @@ pub fn highest(decision: &Decision) -> Option<f64> {
         let price = prices.flavor_hourly_usd.get(flavor)?;
         return Some(price * nodes.unwrap_or(1.0));
     }
-    let of_region = prices.hourly_usd.get(region?)?;
     let resources = response
         .desired
         .iter()
         .flat_map(|desired| desired.resources.values());
-    let types = resources.filter_map(|resource| types(&resource.object));
+    let types = resources.filter_map(|resource| offers(&resource.object));
     let listed = types
         .flatten()
-        .filter_map(|name| of_region.get(&name).copied());
+        .filter_map(|(name, spot)| price::of_type(&prices, region?, name, spot));
     listed.reduce(f64::max)
 }
 
-fn types(object: &Value) -> Option<Vec<String>> {
+/// The types that a machine may get, and whether it is a spot instance only; none for a resource that
+/// is no machine.
+fn offers(object: &Value) -> Option<Vec<(&str, bool)>> {
     let parameters = object.pointer("/spec/forProvider")?;
-    if let Some(types) = parameters.get("instanceTypes").and_then(Value::as_array) {
-        let names = types.iter().filter_map(Value::as_str);
-        return Some(names.map(str::to_owned).collect());
-    }
-    Some(vec![parameters.get("instanceType")?.as_str()?.to_owned()])
+    let spot = text(Some(parameters), "capacityType") == Some("Spot");
+    let Some(types) = parameters.get("instanceTypes").and_then(Value::as_array) else {
+        return Some(vec![(text(Some(parameters), "instanceType")?, false)]);
+    };
+    let names = types.iter().filter_map(Value::as_str);
+    Some(names.map(|name| (name, spot)).collect())
 }
 
 fn text<'a>(object: Option<&'a Value>, field: &str) -> Option<&'a str> {

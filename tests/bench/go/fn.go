@@ -185,6 +185,8 @@ func (w *workspace) report(rsp *fnv1.RunFunctionResponse, xr *resource.Composite
 
 	status := object{
 		"phase":        "Ready",
+		"owner":        w.params.Owner,
+		"region":       w.params.Region,
 		"ssh":          ssh,
 		"instanceId":   id,
 		"instanceType": at(instance, "status.atProvider.instanceType"),

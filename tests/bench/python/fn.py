@@ -86,6 +86,8 @@ def report(rsp: fnv1.RunFunctionResponse, workspace: Workspace) -> None:
     ssh = f"ssh developer@{ip}"
     status = {
         "phase": "Ready",
+        "owner": workspace.parameters["owner"],
+        "region": workspace.parameters["region"],
         "ssh": ssh,
         "instanceId": seen["id"],
         "instanceType": seen["instanceType"],

@@ -1,5 +1,6 @@
 //! The price of what costs money now: running machines, or homes that exist.
 
+use api::catalogue::Prices;
 use api::cost::CostSource;
 
 /// What costs money now, and its price.
@@ -37,6 +38,17 @@ impl Homes {
             Self::Known { price, .. } => *price,
         }
     }
+}
+
+/// The price of an instance type in the catalogue, in US dollars per hour. A spot instance never costs
+/// more than on-demand, unless a request sets a higher maximum price.
+pub fn of_type(prices: &Prices, region: &str, instance_type: &str, spot: bool) -> Option<f64> {
+    let of_spot = prices.spot_hourly_usd.get(region).filter(|_| spot);
+    let of_spot = of_spot.and_then(|prices| prices.get(instance_type));
+    let on_demand = prices.hourly_usd.get(region);
+    let on_demand = on_demand.and_then(|prices| prices.get(instance_type));
+    let price = of_spot.or(on_demand).copied();
+    price.filter(|usd| is_price(*usd))
 }
 
 /// The price of one home in US dollars per hour, from its size and the catalogue's price for each
