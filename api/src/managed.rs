@@ -20,7 +20,7 @@ pub struct ProviderConfigReference {
     /// `ClusterProviderConfig`, or `ProviderConfig` in the resource's own namespace.
     pub kind: ProviderConfigKind,
     /// Name of the provider configuration, for example `default`.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
 

@@ -151,7 +151,19 @@ impl Applied<'_> {
             is_new && !self.passed_on.contains(of) && user_data(Some(resource)) != observed
         };
         let is_outdated = self.view.user_data_counts() && self.desired.iter().any(wanted);
-        machine.fits && !is_outdated
+        machine.fits && !is_outdated && !self.is_of_another_image(key)
+    }
+
+    /// Whether a machine has another image than the one that the claim or its flavor names.
+    fn is_of_another_image(&self, key: &str) -> bool {
+        let is_named = ["image", "flavor"].iter().any(|field| {
+            let path = format!("/spec/parameters/{field}");
+            text(&self.view.xr, &path).is_some()
+        });
+        let observed = self.view.observed.get(key);
+        let paths = ["/spec/forProvider/ami", "/spec/forProvider/image/id"];
+        let image = paths.iter().find_map(|path| text(observed?, path));
+        is_named && image != text(self.status, "/image/id")
     }
 
     /// The id of the machine of the last call, or else of the machine to which the home is

@@ -18,7 +18,7 @@ const EXTERNAL_NAME: &str = "/metadata/annotations/crossplane.io~1external-name"
 /// A request, as the fuzzer reads it.
 pub struct View {
     policy: Value,
-    xr: Value,
+    pub xr: Value,
     /// Observed resources by key.
     pub observed: BTreeMap<String, Value>,
     /// The objects that Crossplane fetched, by requirement.
