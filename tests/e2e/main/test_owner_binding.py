@@ -37,29 +37,29 @@ def test_a_claim_without_an_owner_belongs_to_the_owner_of_its_namespace(
     platform: Platform, cluster: Cluster, ec2: Ec2
 ) -> None:
     namespace = platform.namespace
-    cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=bob")
-    document = claim(namespace, "bobs", PARAMETERS)
+    cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=alice")
+    document = claim(namespace, "hers", PARAMETERS)
     del document["spec"]["parameters"]["owner"]
     cluster.apply(document)
-    status = platform.ready("bobs")
-    assert status["owner"] == "bob"
-    assert tags(ec2.live(namespace)[0])["owner"] == "bob"
+    status = platform.ready("hers")
+    assert status["owner"] == "alice"
+    assert tags(ec2.live(namespace)[0])["owner"] == "alice"
 
     # The claim may name its owner later. It may not name another one.
-    document["spec"]["parameters"]["owner"] = "bob"
+    document["spec"]["parameters"]["owner"] = "alice"
     cluster.apply(document)
     with pytest.raises(Refused, match="owner is immutable"):
-        cluster.apply(claim(namespace, "bobs", PARAMETERS))
+        cluster.apply(claim(namespace, "hers", {**PARAMETERS, "owner": "bob"}))
     del document["spec"]["parameters"]["owner"]
     with pytest.raises(Refused, match="owner cannot be removed"):
         cluster.apply(document)
 
-    # The workspace stays bob's when its namespace becomes somebody else's.
-    cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=alice")
-    _touch(cluster, claim(namespace, "bobs", {**PARAMETERS, "owner": "bob"}))
-    platform.condition("bobs", "ConfigResolved", "False", "must be alice")
+    # The workspace stays hers when its namespace becomes somebody else's.
+    cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=bob")
+    _touch(cluster, claim(namespace, "hers", PARAMETERS))
+    platform.condition("hers", "ConfigResolved", "False", "must be bob")
     assert len(ec2.live(namespace)) == 1
-    platform.delete("bobs")
+    platform.delete("hers")
 
 
 def _touch(cluster: Cluster, document: dict[str, object]) -> None:
