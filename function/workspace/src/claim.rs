@@ -140,7 +140,7 @@ pub fn status(status: Option<&Value>) -> GpuDevWorkspaceStatus {
     }
 }
 
-/// The memory in a status of an earlier version of the function, which had it among the fields for
+/// The memory in a record of an earlier version of the function, which had it among the fields for
 /// users.
 fn internal_before(status: &Value) -> Option<InternalStatus> {
     let [machines, lifecycle] = ["cost", "lifecycle"].map(|name| status.get(name));
