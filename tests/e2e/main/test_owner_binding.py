@@ -38,7 +38,7 @@ def test_a_claim_without_an_owner_belongs_to_the_owner_of_its_namespace(
 ) -> None:
     namespace = platform.namespace
     cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=alice")
-    document = claim(namespace, "hers", PARAMETERS)
+    document = claim(namespace, "hers", {**PARAMETERS})
     del document["spec"]["parameters"]["owner"]
     cluster.apply(document)
     status = platform.ready("hers")
