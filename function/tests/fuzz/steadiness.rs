@@ -45,7 +45,7 @@ pub fn requirements(request: &RunFunctionRequest, response: &RunFunctionResponse
         answer(&bare).requirements
     };
     let mut without_user = response.requirements.clone();
-    for required in &mut without_user {
+    if let Some(required) = &mut without_user {
         required.resources.remove("dev-user");
     }
     let before = with(&["limits"]);
