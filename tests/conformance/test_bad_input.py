@@ -50,7 +50,7 @@ def _empty_input(request: RunFunctionRequest) -> None:
 
 
 def _no_number(request: RunFunctionRequest) -> None:
-    request.input["sshMaxAddresses"] = float("nan")
+    request.input["cluster"] = {"defaultFlavor": "t4", "maxNodes": float("nan")}
 
 
 def _without_state(request: RunFunctionRequest) -> None:
