@@ -263,10 +263,28 @@ impl View {
 
     fn types(&self) -> Vec<&str> {
         let parameters = self.xr.pointer("/spec/parameters").unwrap_or(&Value::Null);
-        let first = text(parameters, "/instanceType").unwrap_or("g4dn.xlarge");
+        let first = text(parameters, "/instanceType");
         let further = parameters.get("instanceTypes").and_then(Value::as_array);
         let further = further.into_iter().flatten().filter_map(Value::as_str);
-        std::iter::once(first).chain(further).collect()
+        let named: Vec<&str> = first.into_iter().chain(further).collect();
+        if named.is_empty() {
+            vec![self.default_type()]
+        } else {
+            named
+        }
+    }
+
+    /// The type of a claim that names none: docs/policy.md, "Choosing a machine".
+    fn default_type(&self) -> &str {
+        const USUAL: &str = "g4dn.xlarge";
+        let allowed = self.policy.get("allowedInstanceTypes");
+        let allowed = allowed.and_then(Value::as_array).into_iter().flatten();
+        let allowed: Vec<&str> = allowed.filter_map(Value::as_str).collect();
+        let own = text(&self.policy, "/defaults/instanceType");
+        let is_usual = allowed.iter().any(|one| [USUAL, "g4dn.*"].contains(one));
+        let exact = allowed.iter().find(|one| !one.ends_with(".*"));
+        let first = exact.filter(|_| !is_usual);
+        own.or(first.copied()).unwrap_or(USUAL)
     }
 
     /// The zone of the home volume, where it is known.
