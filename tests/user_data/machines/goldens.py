@@ -59,7 +59,7 @@ def public_keys(case: str) -> list[str]:
     authorities, since the others are in tags."""
     asked = request(case)
     keys = [] if is_v3(case) else owners_keys(case)
-    owner = asked["observed"]["composite"]["resource"]["spec"]["parameters"]["owner"]
+    owner = _owner(asked)
     authorities = (asked["input"].get("ssh") or {}).get("userAuthorities", [])
     principals = f'cert-authority,principals="{owner}"'
     return [*keys, *(f"{principals} {authority}" for authority in authorities)]
@@ -92,6 +92,16 @@ def may_lack_keys(case: str) -> bool:
     return request(case)["input"].get("requireAccess") is False
 
 
+def _owner(asked: dict[str, Any]) -> str:
+    """The owner that the claim names, or else the label of its Namespace."""
+    parameters = asked["observed"]["composite"]["resource"]["spec"]["parameters"]
+    if "owner" in parameters:
+        return str(parameters["owner"])
+    label = asked["input"]["ownerBinding"]["namespaceLabel"]
+    (namespace,) = asked["requiredResources"]["namespace"]["items"]
+    return str(namespace["resource"]["metadata"]["labels"][label])
+
+
 def owners_keys(case: str) -> list[str]:
     """The owner's keys: those of the catalogue, then those of the claim, then under v3
     those of the owner's DevUser, without duplicates."""
@@ -99,7 +109,7 @@ def owners_keys(case: str) -> list[str]:
     (catalogue,) = asked["requiredResources"]["catalogue"]["items"]
     parameters = asked["observed"]["composite"]["resource"]["spec"]["parameters"]
     owners = catalogue["resource"]["data"].get("owners") or {}
-    known = owners.get(parameters["owner"], {}).get("publicKeys", [])
+    known = owners.get(_owner(asked), {}).get("publicKeys", [])
     own = parameters.get("ssh", {}).get("publicKeys", [])
     policy = asked["input"]
     counts = policy["behaviourVersion"] == "v3" and policy.get("cluster", {}).get(
