@@ -14,6 +14,9 @@ from main.test_admission import (  # noqa: F401
     test_a_developer_works_with_a_claim_that_the_platform_team_pinned,
     test_the_definition_itself_refuses_to_select_a_policy_by_labels,
 )
+from main.test_owner_binding import (  # noqa: F401
+    test_a_claim_without_an_owner_belongs_to_the_owner_of_its_namespace,
+)
 from main.test_workspace import (  # noqa: F401
     test_a_claim_is_a_running_spot_instance_as_it_was_asked_for,
     test_a_reached_quota_is_named_on_the_claim_with_the_limit_to_raise,
@@ -25,7 +28,6 @@ from main.test_workspace import (  # noqa: F401
 )
 from main.test_wrong_input import (  # noqa: F401
     test_a_workspace_goes_on_running_while_its_claim_makes_no_sense,
-    test_admission_refuses_a_claim_without_an_owner,
     test_what_policy_forbids_is_shown_on_the_claim_and_nothing_is_launched,
 )
 
