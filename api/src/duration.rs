@@ -104,16 +104,46 @@ impl JsonSchema for Duration {
     }
 }
 
-/// The rule of a definition that a duration has at least `least` and at most `most`.
-pub(crate) fn between(least: &str, most: &str) -> Rule {
-    let of = |text| seconds(text).unwrap_or_default();
-    let (from, to) = (of(least), of(most));
-    // CEL's own durations know no days.
-    let found = "self.findAll('[0-9]+[smhd]').map(part, int(part.substring(0, size(part) - 1)) * \
-                 (part.endsWith('d') ? 86400 : part.endsWith('h') ? 3600 : part.endsWith('m') ? 60 : \
-                 1)).sum()";
-    let message = format!("must be at least {least} and at most {most}");
-    Rule::new(format!("{found} >= {from} && {found} <= {to}")).message(Message::Message(message))
+/// The shortest and the longest value of a duration.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    least: &'static str,
+    most: &'static str,
+}
+
+impl Bounds {
+    /// The bounds, as people write durations.
+    pub const fn new(least: &'static str, most: &'static str) -> Self {
+        Self { least, most }
+    }
+
+    /// What is wrong with a duration; none if it is within the bounds.
+    pub fn problem(self, duration: &Duration) -> Option<String> {
+        let (least, most) = self.seconds();
+        let is_within = (least..=most).contains(&duration.seconds);
+        (!is_within).then(|| self.message())
+    }
+
+    /// The bounds as a rule of a definition.
+    pub(crate) fn rule(self) -> Rule {
+        let (least, most) = self.seconds();
+        // CEL's own durations know no days.
+        let found = "self.findAll('[0-9]+[smhd]').map(part, int(part.substring(0, size(part) - 1)) \
+                     * (part.endsWith('d') ? 86400 : part.endsWith('h') ? 3600 : part.endsWith('m') \
+                     ? 60 : 1)).sum()";
+        let message = Message::Message(self.message());
+        Rule::new(format!("{found} >= {least} && {found} <= {most}")).message(message)
+    }
+
+    fn seconds(self) -> (i64, i64) {
+        let of = |text| seconds(text).unwrap_or_default();
+        (of(self.least), of(self.most))
+    }
+
+    fn message(self) -> String {
+        let Self { least, most } = self;
+        format!("must be at least {least} and at most {most}")
+    }
 }
 
 /// Parses a duration as claims and policies write it. Returns none for another format and for more

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::InstanceCapacityType;
 use crate::condition::{Condition, Conditioned};
-use crate::duration::{Duration, between};
+use crate::duration::{Bounds, Duration};
 use crate::managed::{LocalSecretReference, ManagementAction, all_actions};
 use crate::patterns::{LEASE_KEY, OWNER};
 use crate::pool::PoolNotice;
@@ -70,7 +70,7 @@ pub struct SpotLeaseParameters {
     /// Time from the lease's creation to its end, from `1m` to `365d`, for example `10h`. The pool may
     /// set a lower limit. Default: the limit of the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = between("1m", "365d"))]
+    #[x_kube(validation = Bounds::new("1m", "365d").rule())]
     pub lifetime: Option<Duration>,
 }
 

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
-use crate::duration::{Duration, between};
+use crate::duration::{Bounds, Duration};
 use crate::fields::is_default;
 use crate::home::PoolHome;
 use crate::managed::{
@@ -250,12 +250,12 @@ pub struct PoolFallback {
     /// Time without spot capacity before the provider launches on-demand instances, at most `1d`, for
     /// example `5m`. Default: no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = between("0s", "1d"))]
+    #[x_kube(validation = Bounds::new("0s", "1d").rule())]
     pub after: Option<Duration>,
     /// Time after which the provider replaces an on-demand instance that is not leased with a spot
     /// instance, from `10m` to `7d`. Default: the provider does not replace it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = between("10m", "7d"))]
+    #[x_kube(validation = Bounds::new("10m", "7d").rule())]
     pub return_after: Option<Duration>,
 }
 
@@ -266,7 +266,7 @@ pub struct PoolLeases {
     /// Longest time from a lease's creation to its end, from `1m` to `365d`, for example `72h`.
     /// Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = between("1m", "365d"))]
+    #[x_kube(validation = Bounds::new("1m", "365d").rule())]
     pub max_lifetime: Option<Duration>,
 }
 

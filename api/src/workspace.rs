@@ -30,11 +30,13 @@ use crate::patterns::{
     status = "GpuDevWorkspaceStatus"
 )]
 pub struct GpuDevWorkspaceSpec {
-    /// Parameters of the workspace. None is required, but `owner` where no Namespace names it.
+    /// Parameters of the workspace. All are optional, except `owner` if the policy binds no owners to
+    /// Namespaces.
     pub parameters: WorkspaceParameters,
 }
 
-/// Parameters of a workspace. None is required, but `owner` where no Namespace names it.
+/// Parameters of a workspace. All are optional, except `owner` if the policy binds no owners to
+/// Namespaces.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

@@ -106,7 +106,7 @@ impl<'a> Wish<'a> {
         }
     }
 
-    /// The wish in words, and the field that has it.
+    /// What the claim asks for, as `status.choice` says it, and the field that asks for it.
     fn asked(&self) -> (String, &'static str) {
         match self {
             Self::Flavor(name) => (format!("flavor {name}"), FLAVOR),

@@ -135,9 +135,9 @@ fn wants_a_machine(object: &Value) -> bool {
 
 /// Whether the pool ends its instance because the instance booted another image.
 fn boots_another_image(pool: &Value, name: &str, proposed: &Response) -> bool {
-    let desired = objects(proposed);
-    let spec = desired.get(name);
-    let Some(spec) = spec.and_then(|new| new.pointer("/spec/forProvider")) else {
+    let desired = proposed.desired.as_ref();
+    let new = desired.and_then(|desired| desired.resources.get(name));
+    let Some(spec) = new.and_then(|new| new.object.pointer("/spec/forProvider")) else {
         return false;
     };
     let replaces = spec.pointer("/replace/otherImage") == Some(&Value::Bool(true));

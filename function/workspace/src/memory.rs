@@ -39,10 +39,10 @@ pub fn previous(request: &Request, composite: Composite<'_>) -> GpuDevWorkspaceS
     let fetched = || request.required.get(NAME)?.first();
     match observed.or_else(fetched) {
         Some(record) => {
-            let owner = Recorded::read(record).owner;
+            let Recorded { owner, status, .. } = Recorded::read(record);
             GpuDevWorkspaceStatus {
                 owner: (!owner.is_empty()).then(|| owner.to_owned()),
-                ..claim::status(record.pointer("/spec/status"))
+                ..status
             }
         }
         None if request.observed.is_empty() => GpuDevWorkspaceStatus::default(),

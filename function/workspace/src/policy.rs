@@ -1,6 +1,6 @@
 //! Reads `WorkspacePolicy`, the function's input in the Composition of workspaces.
 
-use api::duration::{Duration, duration};
+use api::duration::{Bounds, Duration};
 use api::patterns;
 use api::policy::{BehaviourVersion, OnDemandProvider, WorkspacePolicy};
 use api::{POLICY_GROUP, VERSION};
@@ -14,9 +14,9 @@ static POLICY: Schema<WorkspacePolicy> = Schema::of("input", patterns::message);
 
 const KIND: &str = "WorkspacePolicy";
 /// The shortest and the longest time between two reconciles.
-pub const REFRESH: [&str; 2] = ["10s", "1d"];
+pub const REFRESH: Bounds = Bounds::new("10s", "1d");
 /// The shortest and the longest time between two reports of an agent.
-const REPORT: [&str; 2] = ["5s", "1h"];
+const REPORT: Bounds = Bounds::new("5s", "1h");
 
 /// Reads and checks the policy. Violations name fields under `input`.
 pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
@@ -94,11 +94,9 @@ fn intervals(policy: &WorkspacePolicy) -> Vec<Violation> {
 }
 
 /// The violation of an interval that is not between the bounds.
-pub fn outside(path: &str, interval: &Duration, [least, most]: [&str; 2]) -> Option<Violation> {
-    let length = interval.length();
-    let is_within = duration(least)? <= length && length <= duration(most)?;
-    let problem = format!("must be at least {least} and at most {most}");
-    (!is_within).then(|| Violation::new(path, problem))
+pub fn outside(path: &str, interval: &Duration, bounds: Bounds) -> Option<Violation> {
+    let problem = bounds.problem(interval);
+    problem.map(|problem| Violation::new(path, problem))
 }
 
 /// The agent's image, if it must be named by digest and is not.

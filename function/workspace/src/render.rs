@@ -296,8 +296,8 @@ impl<'a> Decided<'a> {
         })
     }
 
-    /// Adds the owner, and the records of lifecycle and cost, to a status. A record of a namespaced composite has
-    /// the message, too, so that it is cut off here.
+    /// Adds the owner, and the records of lifecycle and cost, to a status. The record of a namespaced
+    /// composite has the message, too, so the message is cut off here.
     fn recorded(&self, status: GpuDevWorkspaceStatus) -> GpuDevWorkspaceStatus {
         let decision = &self.life.decision;
         let owner = &self.claimed.owner;

@@ -12,6 +12,20 @@ use base64::Engine as _;
 use crate::tagging::{filter, tag_specification};
 use crate::{AwsEc2, Ec2Error, TemplateRequest};
 
+/// Logs what EC2 says against a launch template that it accepted, for example about a missing group.
+fn warn_of(warning: Option<&ValidationWarning>, template: &str) {
+    let told = warning.map(ValidationWarning::errors).unwrap_or_default();
+    for one in told {
+        let (code, message) = (one.code(), one.message());
+        tracing::warn!(
+            template,
+            code,
+            message,
+            "EC2 accepted a launch template with a warning"
+        );
+    }
+}
+
 impl AwsEc2 {
     pub(crate) async fn create_launch_template(
         &self,
@@ -30,20 +44,7 @@ impl AwsEc2 {
         match answer {
             Err(error) if error.is_template_taken() => self.own_template(request, error).await,
             answer => {
-                let answer = answer?;
-                for told in answer
-                    .warning()
-                    .map(ValidationWarning::errors)
-                    .unwrap_or_default()
-                {
-                    let (code, message) = (told.code(), told.message());
-                    tracing::warn!(
-                        template = request.name,
-                        code,
-                        message,
-                        "EC2 doubts a template"
-                    );
-                }
+                warn_of(answer?.warning(), &request.name);
                 Ok(())
             }
         }

@@ -62,7 +62,7 @@ impl Collector for Inventory {
             ),
             (
                 "gpu_spot_offerings_unavailable",
-                "Pools for which a type in a zone rests, by the code of EC2's refusal",
+                "Pools for which a type in a zone is unavailable, by the code of EC2's refusal",
                 &counted.resting,
             ),
         ] {

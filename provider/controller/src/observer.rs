@@ -109,9 +109,9 @@ async fn rest(region: &Region, took: Duration, listed: usize) {
     }
 }
 
-/// Makes one look at all resources of this control plane. The look fails if EC2 shows no
-/// instance, unless that lasts: see [`Region::list`]. Each other part may fail alone, because the end of an instance needs none of
-/// them.
+/// Describes all resources of this control plane once. The look fails if EC2 refuses to describe the
+/// instances; [`Region::list`] says for how long. Each other part may fail alone, because the end of an
+/// instance needs none of them.
 pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snapshot>, Ec2Error> {
     let number = region.expectations().begin_look();
     let before = region.last();

@@ -306,7 +306,7 @@ impl Region {
         lock(&self.unlisted)
     }
 
-    /// Stores a group that was created, until EC2's lists show it.
+    /// Stores a group that was created, for the time in which parts of EC2 may not know it.
     pub fn created_group(&self, group: Group, now: Timestamp) {
         let mut groups = lock(&self.new_groups);
         groups.retain(|_, new| is_young(new, now));

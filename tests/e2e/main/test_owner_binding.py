@@ -54,7 +54,7 @@ def test_a_claim_without_an_owner_belongs_to_the_owner_of_its_namespace(
     with pytest.raises(Refused, match="owner cannot be removed"):
         cluster.apply(document)
 
-    # The workspace stays hers when its namespace becomes somebody else's.
+    # The label names bob now. Alice stays the owner, and her instance keeps running.
     cluster.kubectl("label", "--overwrite", "namespace", namespace, f"{LABEL}=bob")
     _touch(cluster, claim(namespace, "hers", PARAMETERS))
     platform.condition("hers", "ConfigResolved", "False", "must be bob")

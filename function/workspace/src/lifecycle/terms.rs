@@ -209,8 +209,8 @@ fn limited(
     bounds: Option<&DurationBounds>,
 ) -> (Option<Length>, Option<Violation>) {
     let of_policy = |text: Option<&String>| text.and_then(|text| length(text));
-    // A default of `Never` has no length, so that the policy's maximum counts.
     let maximum = of_policy(bounds.and_then(|bounds| bounds.maximum.as_ref()));
+    // `Never` has no length. The policy's maximum counts beside it.
     let default = of_policy(bounds.and_then(|bounds| bounds.default.as_ref()));
     let without_wish = match (default, &maximum) {
         (Some(default), Some(maximum)) if default.time > maximum.time => Some(maximum.clone()),

@@ -54,7 +54,7 @@ impl Lending {
         behind(&self.since, versions, limit, now)
     }
 
-    /// Somebody creates a lease of the pool for `lifetime` seconds. Returns the lease's UID.
+    /// A user creates a lease of the pool that ends after `lifetime` seconds. Returns the lease's UID.
     pub fn ask(&mut self, pool: &SpotPool, lifetime: Option<u16>, now: Timestamp) -> String {
         self.made += 1;
         let name = format!("lease-{}", self.made);
