@@ -45,6 +45,125 @@ pub enum Command {
     Status(Status),
     /// Copy this program to another folder
     Install(Install),
+    /// Jobs that go on when the session ends
+    Job(Job),
+    /// Print a measurement of the machine each second. The session does not count as use
+    Sample(Sample),
+}
+
+/// The arguments of `job`.
+#[derive(Args)]
+pub struct Job {
+    /// Folder of jobs; default: ~/.local/state/gpu-workspace/jobs
+    #[arg(long, global = true, env = "GPU_WORKSPACE_JOBS")]
+    pub jobs: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: JobAction,
+}
+
+/// What to do with a job.
+#[derive(Subcommand)]
+pub enum JobAction {
+    /// Start a command as a job and print the job's id
+    Start(Start),
+    /// List the jobs
+    List(Status),
+    /// Print the output of a job
+    Logs(Logs),
+    /// Wait until a job ends, and exit with its code
+    Wait(Id),
+    /// End a job
+    Stop(Stop),
+    /// Run a command as a job, and keep its output
+    #[command(hide = true)]
+    Supervise(Supervise),
+    /// Become a command that ends with its supervisor
+    #[command(hide = true)]
+    Exec(Exec),
+}
+
+/// The arguments of `job start`.
+#[derive(Args)]
+pub struct Start {
+    /// Name of the job; default: the name of the program
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Folder of the command; default: the current one
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Command to run
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
+}
+
+/// The arguments of `job logs`.
+#[derive(Args)]
+pub struct Logs {
+    /// Id of the job; default: the newest job
+    pub id: Option<String>,
+    /// Go on until the job ends
+    #[arg(long, short)]
+    pub follow: bool,
+    /// First byte of the output to print
+    #[arg(long, default_value_t = 0)]
+    pub from: u64,
+}
+
+/// The arguments of `job wait`.
+#[derive(Args)]
+pub struct Id {
+    /// Id of the job; default: the newest job
+    pub id: Option<String>,
+}
+
+/// The arguments of `job stop`.
+#[derive(Args)]
+pub struct Stop {
+    /// Id of the job
+    pub id: String,
+    /// Seconds between SIGTERM and SIGKILL
+    #[arg(long, default_value_t = 10)]
+    pub grace: u64,
+}
+
+/// The arguments of `job supervise`.
+#[derive(Args)]
+pub struct Supervise {
+    /// Folder of the job
+    pub folder: PathBuf,
+    /// Name of the job
+    pub name: String,
+    /// Command to run
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
+}
+
+/// The arguments of `job exec`.
+#[derive(Args)]
+pub struct Exec {
+    /// Process id of the supervisor
+    pub supervisor: i32,
+    /// Command to run
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
+}
+
+/// The arguments of `sample`.
+#[derive(Args)]
+pub struct Sample {
+    /// Seconds between two measurements
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub interval: u64,
+    /// Number of measurements; default: until the session ends
+    #[arg(long)]
+    pub count: Option<u64>,
+    /// Program that reports the use of GPUs
+    #[arg(long, default_value = "nvidia-smi")]
+    pub nvidia_smi: OsString,
+    /// Folder of the owner's files
+    #[arg(long, default_value = "/home/developer")]
+    pub home: PathBuf,
 }
 
 /// The arguments of `run`.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
 use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,21 @@ struct Entry {
 #[derive(Debug)]
 pub struct Registration {
     path: PathBuf,
-    _lock: Flock<File>,
+    lock: Flock<File>,
+}
+
+impl Registration {
+    /// The locked file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets the commands that this process starts hold the lock, too. The job then runs until the last
+    /// of them ends.
+    pub fn inherit(&self) -> io::Result<()> {
+        fcntl(&*self.lock, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        Ok(())
+    }
 }
 
 impl Drop for Registration {
@@ -89,7 +103,7 @@ pub fn register(folder: &Path, name: &str, now: Timestamp) -> io::Result<Registr
     let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
         .map_err(|(_, error)| io::Error::from(error))?;
     fs::rename(&unfinished, &path)?;
-    Ok(Registration { path, _lock: lock })
+    Ok(Registration { path, lock })
 }
 
 /// The running jobs. Files without a lock are removed if the permissions allow that.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use gpu_workspace_agent::arguments::{Arguments, Command};
-use gpu_workspace_agent::{hook, install, run, status, watch};
+use gpu_workspace_agent::{hook, install, job, run, sample, status, watch};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -15,6 +15,8 @@ fn main() -> ExitCode {
         Command::PreStop(given) => (hook::run(&places, given), 1),
         Command::Status(given) => (status::run(&places, given), 1),
         Command::Install(given) => (install::run(given), 1),
+        Command::Job(given) => (job::run(&places, given), run::NOT_STARTED),
+        Command::Sample(given) => (sample::run(&places, given), 1),
     };
     done.unwrap_or_else(|problem| {
         eprintln!("gpu-workspace-agent: {problem}");

@@ -1,5 +1,6 @@
 //! Paths on the machine. In tests, the machine is a folder.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The folder for the agent's state. It is empty after a restart of the machine.
@@ -21,6 +22,14 @@ impl Places {
         Self { root, run }
     }
 
+    /// The arguments with which another process of this program has the same paths.
+    pub fn arguments(&self) -> [OsString; 4] {
+        let root = self.root.clone().into_os_string();
+        let run = self.run.strip_prefix(&self.root).unwrap_or(&self.run);
+        let run = Path::new("/").join(run).into_os_string();
+        ["--root".into(), root, "--run-dir".into(), run]
+    }
+
     /// The real path of an absolute path on the machine.
     pub fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         below(&self.root, path.as_ref())
@@ -34,6 +43,11 @@ impl Places {
     /// The folder with the registered jobs.
     pub fn jobs(&self) -> PathBuf {
         self.run.join("jobs")
+    }
+
+    /// The folder with the connections that only watch.
+    pub fn watching(&self) -> PathBuf {
+        self.run.join("watching")
     }
 
     /// The log of the hooks if the agent does not run as root.

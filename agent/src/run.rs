@@ -120,7 +120,8 @@ fn attend(child: &mut Child, signals: &SignalFd) -> std::io::Result<ExitStatus> 
     }
 }
 
-fn code(status: ExitStatus) -> u8 {
+/// The exit code of an ended command, as in shells.
+pub(crate) fn code(status: ExitStatus) -> u8 {
     let ended = status.signal().map(|signal| signal + 128);
     let code = status.code().or(ended).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)

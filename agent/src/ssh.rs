@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::log::Log;
 use crate::places::Places;
 use crate::signs::Look;
+use crate::watching;
 
 /// The shortest session. Shorter connections are probes or attempts to guess passwords.
 pub const SHORTEST: Duration = Duration::from_secs(10);
@@ -56,6 +57,17 @@ impl Sockets {
     }
 }
 
+impl Sockets {
+    /// Leaves out connections that only watch. Each is a local and a remote address.
+    pub fn leave_out(&mut self, watching: &BTreeSet<String>) {
+        let is_use = |connection: &String| {
+            let addresses = connection.rsplit_once(' ').map(|(addresses, _)| addresses);
+            addresses.is_none_or(|addresses| !watching.contains(addresses))
+        };
+        self.connections.retain(is_use);
+    }
+}
+
 impl Sessions {
     /// The use that the connections show. `now` is from a monotonic clock.
     pub fn look(&mut self, sockets: &Sockets, now: Duration) -> Look {
@@ -78,7 +90,8 @@ impl Sessions {
 /// Reads the machine's connections.
 pub fn look(places: &Places, port: u16, sessions: &mut Sessions, now: Duration, log: &Log) -> Look {
     match sockets(places, port) {
-        Ok(sockets) => {
+        Ok(mut sockets) => {
+            sockets.leave_out(&watching::connections(&places.watching()));
             log.fine("ssh");
             sessions.look(&sockets, now)
         }
@@ -133,6 +146,17 @@ mod tests {
         assert_eq!(sessions.look(&somebody, seconds(14)), IDLE);
         assert_eq!(sessions.look(&somebody, seconds(15)), Look::Active);
         assert_eq!(sessions.look(&nobody, seconds(20)), IDLE);
+    }
+
+    #[test]
+    fn a_connection_that_only_watches_is_no_use() {
+        let mut sessions = Sessions::default();
+        let mut seen = sockets(&[SERVER, SESSION]);
+        seen.leave_out(&BTreeSet::from(["0A00000A:0016 0B00000A:C351".to_owned()]));
+        assert_eq!(seen.connections.len(), 1, "another connection");
+        seen.leave_out(&BTreeSet::from(["0A00000A:0016 0B00000A:C350".to_owned()]));
+        assert_eq!(sessions.look(&seen, seconds(0)), IDLE);
+        assert_eq!(sessions.look(&seen, seconds(60)), IDLE);
     }
 
     #[test]

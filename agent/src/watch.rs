@@ -40,6 +40,8 @@ pub fn run(places: &Places, given: &Watch) -> Result<ExitCode, String> {
     ends.thread_block().map_err(|error| error.to_string())?;
     jobs::prepare(&places.jobs())
         .map_err(|error| format!("{}: {error}", places.jobs().display()))?;
+    jobs::prepare(&places.watching())
+        .map_err(|error| format!("{}: {error}", places.watching().display()))?;
     let log = Arc::new(Log::default());
     let newest = Arc::new(Newest::default());
     let to = To::read(&given.to)?;

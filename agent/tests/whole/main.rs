@@ -7,6 +7,7 @@
 
 mod hooks;
 mod jobs;
+mod long_jobs;
 mod machine;
 mod reports;
 mod server;
