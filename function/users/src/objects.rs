@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use api::cost::BudgetStatus;
 use api::dev_user::{DevUserPolicy, DevUserSpec, SubjectKind};
+use api::policy::BehaviourVersion;
 use function_runtime::desired::Composed;
 use function_runtime::outcome::Refusal;
 use function_workspace::labels::{API_VERSION, KUEUE};
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{
-    LimitRange, LimitRangeItem, LimitRangeSpec, Namespace, ResourceQuota, ResourceQuotaSpec,
+    ConfigMap, LimitRange, LimitRangeItem, LimitRangeSpec, Namespace, ResourceQuota,
+    ResourceQuotaSpec,
 };
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
 use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding, RoleRef, Subject};
@@ -17,6 +20,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::{Value, json};
 
 use crate::resource_names;
+
+/// The name of the `ConfigMap` that devctl reads.
+const ACCOUNT: &str = "gpu-workspaces.account";
 
 /// The composite's kind.
 pub const KIND: &str = "DevUser";
@@ -67,7 +73,7 @@ impl User<'_> {
     }
 
     /// The objects in the namespace, by composition resource name. `quota` is the namespace's quota,
-    /// `spec.hard`.
+    /// `spec.hard`. `budget` is the state of the user's budget.
     ///
     /// # Errors
     ///
@@ -75,7 +81,10 @@ impl User<'_> {
     pub fn contents(
         self,
         quota: &BTreeMap<String, String>,
+        budget: Option<&BudgetStatus>,
     ) -> Result<BTreeMap<String, Value>, Refusal> {
+        let account = self.account(budget);
+        let account = account.map(|account| Composed::manifest(&account));
         let limits = self.limits().map(|limits| Composed::manifest(&limits));
         let quota = self.quota(quota).map(|quota| Composed::manifest(&quota));
         let always = [
@@ -89,6 +98,7 @@ impl User<'_> {
             ),
         ];
         let asked = [
+            (resource_names::ACCOUNT, account),
             (resource_names::QUOTA, quota),
             (resource_names::LIMITS, limits),
             (resource_names::LOCAL_QUEUE, self.local_queue().map(Ok)),
@@ -142,6 +152,29 @@ impl User<'_> {
                 ..NetworkPolicySpec::default()
             }),
         }
+    }
+
+    /// What the user may see of their own `DevUser`, which they cannot read: a role of the whole
+    /// cluster would show them everybody's. Behaviour versions before v3 do not have it.
+    fn account(self, budget: Option<&BudgetStatus>) -> Option<ConfigMap> {
+        let budget = budget.map(|budget| {
+            let amounts = json!({
+                "month": budget.month,
+                "monthlyUsd": budget.monthly_usd,
+                "spentUsd": budget.spent_usd,
+                "reservedUsd": budget.reserved_usd,
+            });
+            ("budget".to_owned(), amounts.to_string())
+        });
+        let data = [
+            ("owner".to_owned(), self.name.to_owned()),
+            ("publicKeys".to_owned(), self.spec.public_keys.join("\n")),
+        ];
+        (self.policy.behaviour_version == BehaviourVersion::V3).then(|| ConfigMap {
+            metadata: self.metadata(ACCOUNT),
+            data: Some(data.into_iter().chain(budget).collect()),
+            ..ConfigMap::default()
+        })
     }
 
     fn quota(self, hard: &BTreeMap<String, String>) -> Option<ResourceQuota> {

@@ -111,11 +111,12 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     let contents = protection::contents(request);
     let quota = counted::quota(request, user);
     let protection = protection::reason(Some(user.policy), user.namespace, &contents);
+    let budget = budget(request, user, &contents);
     let namespace = Composed::manifest(&user.namespace())?;
     let mut objects = BTreeMap::from([(resource_names::NAMESPACE.to_owned(), namespace)]);
     // The API server refuses an object whose namespace does not exist yet.
     if observed.contains_key(resource_names::NAMESPACE) {
-        objects.extend(user.contents(&quota.hard)?);
+        objects.extend(user.contents(&quota.hard, budget.as_ref())?);
     }
     if let Some(reason) = &protection {
         objects.insert(
@@ -137,7 +138,7 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
     let status = DevUserStatus {
         namespace: Some(user.namespace.to_owned()),
         protected: protection.is_some(),
-        budget: budget(request, user, &contents),
+        budget,
         homes: contents.into_homes(),
         message: waits.or(protection),
     };

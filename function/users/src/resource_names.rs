@@ -15,7 +15,11 @@ pub const DEFAULT_DENY: &str = "user-default-deny";
 /// The `ClusterUsage` that refuses the deletion of a user who has homes.
 pub const PROTECTION: &str = "user-protection";
 
-const NAMES: [&str; 7] = [
+/// The `ConfigMap` that tells the user what the platform knows about them.
+pub const ACCOUNT: &str = "user-account";
+
+const NAMES: [&str; 8] = [
+    ACCOUNT,
     NAMESPACE,
     OWNER_ROLE_BINDING,
     QUOTA,
