@@ -101,9 +101,9 @@ cluster:
 e2e:
 	$(XTASK) cluster down --name $(TEST)
 	$(XTASK) cluster up --name $(TEST)
-	$(if $(filter cluster gitops lifecycle,$(SUITE)),$(MAKE) pods)
-	$(if $(filter lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
-	$(if $(filter lifecycle install upbound,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
+	$(if $(filter cluster devctl gitops lifecycle,$(SUITE)),$(MAKE) pods)
+	$(if $(filter devctl lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
+	$(if $(filter devctl lifecycle install upbound,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
 	$(if $(filter gitops,$(SUITE)),$(XTASK) cluster install argocd --name $(TEST))
 	$(if $(filter gitops install,$(SUITE)),$(MAKE) published)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))

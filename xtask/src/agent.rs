@@ -1,59 +1,23 @@
-//! `cargo xtask agent`: the agent, which reports who uses a workspace. This file builds the program
-//! for instances and the image for pods.
+//! The image of the agent, which reports who uses a workspace. Pods run it.
 
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::Command;
 
-use clap::Args;
 use local_cluster::progress::Progress;
 use serde_json::json;
 
 use crate::oci;
-use crate::package::compile;
 use crate::package::image::sha256;
 use crate::package::platform::Platform;
 use crate::process::output;
+use crate::standalone::{self, Shape};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const PROGRAM: &str = "gpu-workspace-agent";
-
-/// What is compiled.
-#[derive(Args)]
-pub(crate) struct Shape {
-    /// Optimised and reproducible
-    #[arg(long)]
-    release: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct Arguments {
-    /// Where to write the program
-    path: PathBuf,
-    #[command(flatten)]
-    shape: Shape,
-    /// For this platform instead of this machine's
-    #[arg(long)]
-    platform: Option<Platform>,
-}
-
-/// Writes the program, linked statically. Prints its digest and path in the form of sha256sum.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let path = &arguments.path;
-    let platform = arguments.platform.unwrap_or_else(Platform::host);
-    match write(&arguments.shape, platform, path, &Progress::to_stderr()) {
-        Ok(digest) => {
-            println!("{digest}  {}", path.display());
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
+/// The agent's program.
+pub(crate) const PROGRAM: &str = "gpu-workspace-agent";
 
 /// Writes an OCI image layout that contains only the program. Returns the digest of its manifest,
 /// in hexadecimal digits.
@@ -61,7 +25,7 @@ pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<St
     let parts = to.with_extension("parts");
     fs::create_dir_all(&parts)?;
     let program = parts.join(PROGRAM);
-    write(shape, Platform::host(), &program, progress)?;
+    standalone::write(PROGRAM, shape, Platform::host(), &program, progress)?;
     let layer = layer(&program, &parts.join("layer.tar"))?;
     let config = json!({
         "Entrypoint": [format!("/{PROGRAM}")],
@@ -72,13 +36,6 @@ pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<St
     let digest = oci::write(vec![layer], &config, to)?;
     fs::remove_dir_all(parts)?;
     Ok(digest)
-}
-
-fn write(shape: &Shape, platform: Platform, to: &Path, progress: &Progress) -> Outcome<String> {
-    let step = progress.begin(&format!("compile {PROGRAM}"));
-    compile::write(PROGRAM, shape.release, platform, to)?;
-    step.end("");
-    Ok(sha256(&fs::read(to)?))
 }
 
 fn layer(program: &Path, tar: &Path) -> Outcome<oci::Layer> {

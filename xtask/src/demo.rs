@@ -4,6 +4,7 @@
 mod login;
 
 use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -98,12 +99,16 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
         login.admit_host(&target)?;
     }
     step.end("");
+    if let Some(login) = &login {
+        login.install_devctl(progress)?;
+    }
     await_ready(&target, progress)?;
     let logged_in = match &login {
         Some(login) => Some(login.log_in(&target, progress)?),
         None => None,
     };
-    show(&target, arguments, logged_in)
+    let key = login.as_ref().map(Login::key);
+    show(&target, arguments, logged_in, key.as_deref())
 }
 
 /// Applies the objects of the platform team: namespaces, the catalogue, RBAC, credentials.
@@ -229,6 +234,7 @@ fn show(
     target: &Resolved,
     arguments: &Arguments,
     logged_in: Option<(String, String)>,
+    key: Option<&Path>,
 ) -> Outcome<()> {
     let table = output(target.kubectl().args([
         "get",
@@ -245,17 +251,28 @@ fn show(
         None => println!("  {ssh}\n"),
     }
     println!("Try next:");
-    if !arguments.target.current {
+    if let Some(key) = key {
         let name = &arguments.target.name;
         println!(
-            "  eval \"$(cargo xtask cluster env --name {name})\"    # kubectl and more, for it"
+            "  eval \"$(cargo xtask cluster env --name {name})\"    # devctl, kubectl and more, for it"
+        );
+        println!(
+            "  export DEVCTL_NAMESPACE={NAMESPACE} DEVCTL_IDENTITY={}",
+            key.display()
+        );
+        println!("  devctl list");
+        println!("  devctl why alice-vision");
+        println!("  devctl ssh alice-vision");
+        println!("  devctl delete alice-vision    # its machine goes with it");
+    } else {
+        println!("  kubectl describe -n {NAMESPACE} gpuws alice-vision");
+        println!(
+            "  kubectl delete -n {NAMESPACE} gpuws alice-vision    # its machine goes with it"
         );
     }
-    println!("  kubectl describe -n {NAMESPACE} gpuws alice-vision");
     println!("  crossplane resource trace -n {NAMESPACE} gpuws alice-vision");
     println!("  kubectl get -n {NAMESPACE} spotpools");
     println!("  aws ec2 describe-instances    # the emulator's");
-    println!("  kubectl delete -n {NAMESPACE} gpuws alice-vision    # its machine goes with it");
     if !arguments.target.current {
         let name = &arguments.target.name;
         let end = match name.as_str() {

@@ -22,6 +22,8 @@ const CRATES: &[&str] = &[
     "agent",
     "agent/report",
     "api",
+    "devctl/cli",
+    "devctl/core",
     "function",
     "function/cluster",
     "function/ec2",

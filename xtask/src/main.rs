@@ -24,6 +24,7 @@ mod planted;
 mod process;
 mod python;
 mod release;
+mod standalone;
 mod target;
 mod test_all;
 mod workspace_image;
@@ -48,7 +49,9 @@ enum Command {
     /// Build, push and install the Crossplane packages
     Package(package::Arguments),
     /// Write the agent of workspaces as a static program; prints its digest
-    Agent(agent::Arguments),
+    Agent(standalone::Arguments),
+    /// Write devctl as a static program; prints its digest
+    Devctl(standalone::Arguments),
     /// Build and push the images that workspaces run in
     Image(workspace_image::Arguments),
     /// Everything up, the packages in, the examples applied
@@ -83,7 +86,8 @@ fn main() -> ExitCode {
         Command::Codegen(arguments) => codegen::run(&arguments),
         Command::Compatibility(arguments) => compatibility::run(&arguments),
         Command::Package(arguments) => package::run(arguments),
-        Command::Agent(arguments) => agent::run(&arguments),
+        Command::Agent(arguments) => standalone::run(agent::PROGRAM, &arguments),
+        Command::Devctl(arguments) => standalone::run("devctl", &arguments),
         Command::Image(arguments) => workspace_image::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::E2e(suite) => python::suite(&suite),

@@ -57,7 +57,7 @@ enum Action {
     /// Build the image of the agent and push it; prints its reference
     Agent {
         #[command(flatten)]
-        shape: crate::agent::Shape,
+        shape: crate::standalone::Shape,
         #[command(flatten)]
         destination: Destination,
     },
@@ -159,7 +159,7 @@ fn built_ami(arguments: &[String], progress: &Progress) -> Outcome<ExitStatus> {
 }
 
 fn agent(
-    shape: &crate::agent::Shape,
+    shape: &crate::standalone::Shape,
     destination: &Destination,
     progress: &Progress,
 ) -> Outcome<String> {

@@ -13,7 +13,9 @@ use local_cluster::{Cluster, machines};
 use serde_json::json;
 
 use super::{CLAIM, LOOK, NAMESPACE, claim};
+use crate::package::platform::Platform;
 use crate::process::output;
+use crate::standalone::{self, Shape};
 use crate::target::Resolved;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -122,8 +124,17 @@ impl Login {
         Ok((format!("ssh {} {place}", options.join(" ")), shown))
     }
 
-    fn key(&self) -> PathBuf {
+    /// The owner's private key.
+    pub(crate) fn key(&self) -> PathBuf {
         self.folder.join("key")
+    }
+
+    /// Puts devctl beside the cluster's other programs.
+    pub(crate) fn install_devctl(&self, progress: &Progress) -> Outcome<()> {
+        let path = self.cluster.state().bin().join("devctl");
+        let shape = Shape { release: false };
+        standalone::write("devctl", &shape, Platform::host(), &path, progress)?;
+        Ok(())
     }
 
     /// The demo's public key. The first demo on a cluster makes the key pair.

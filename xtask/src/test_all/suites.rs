@@ -179,6 +179,13 @@ pub(super) static SUITES: &[Suite] = &[
         Alone,
     ),
     suite(
+        "devctl",
+        "the command line, as owners run it",
+        &["e2e", "SUITE=devctl"],
+        20,
+        SecondLane,
+    ),
+    suite(
         "lifecycle",
         "limits, idle stops, budgets, homes",
         &["e2e", "SUITE=lifecycle"],

@@ -1,0 +1,150 @@
+//! The program `devctl`, which is also `kubectl gpuws`. See docs/devctl.md.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use devctl_core::commands;
+use devctl_core::commands::call::Call;
+use devctl_core::grammar::{Arguments, Command, Shell};
+use devctl_core::host::{Files, Host, Terminal};
+use devctl_core::output::{self, Format};
+use devctl_core::problem::{Code, Problem};
+
+mod clock;
+mod cluster;
+mod files;
+mod programs;
+mod reach;
+mod terminal;
+
+/// The exit code after Ctrl-C: 128 and the number of SIGINT, as in shells.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::parse();
+    let terminal = terminal::Screen::new();
+    if let Command::Completion(given) = &arguments.command {
+        return ExitCode::from(ended(
+            &terminal,
+            Format::Table,
+            completion(&terminal, given.shell),
+        ));
+    }
+    if let Command::Manual(given) = &arguments.command {
+        return ExitCode::from(ended(&terminal, Format::Table, manual(&given.folder)));
+    }
+    let format = arguments.command.format();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let problem = Problem::new(Code::Failed, "Runtime", error.to_string());
+            return ExitCode::from(ended(&terminal, format, Err(problem)));
+        }
+    };
+    let done = runtime.block_on(async {
+        tokio::select! {
+            done = run(&terminal, &mut arguments) => done,
+            Ok(()) = tokio::signal::ctrl_c() => {
+                terminal.interrupted();
+                Ok(INTERRUPTED)
+            }
+        }
+    });
+    let code = ended(&terminal, format, done);
+    // A thread that reads standard input would keep the runtime from ending.
+    runtime.shutdown_background();
+    ExitCode::from(code)
+}
+
+async fn run(terminal: &terminal::Screen, arguments: &mut Arguments) -> Result<u8, Problem> {
+    let files = files::Disk::new()?;
+    settings(&files, arguments)?;
+    let api = cluster::Cluster::open(&arguments.shared).await;
+    let api = match api {
+        Err(problem) if arguments.command.needs_cluster() => return Err(problem),
+        Err(_) => cluster::Cluster::away(),
+        Ok(api) => api,
+    };
+    let host = Host {
+        api: &api,
+        terminal,
+        programs: &programs::Installed,
+        reach: &reach::Network::new(api.client()),
+        files: &files,
+        clock: &clock::Machine,
+    };
+    let call = Call {
+        host,
+        shared: &arguments.shared,
+    };
+    commands::run(call, &arguments.command).await
+}
+
+/// Fills in the user's settings where neither an option nor the environment has a value.
+fn settings(files: &files::Disk, arguments: &mut Arguments) -> Result<(), Problem> {
+    let path = files.home().join(".config/devctl/config.toml");
+    let shown = path.display().to_string();
+    let content = files
+        .read(&path)
+        .map_err(|error| Problem::usage(&shown, error.to_string()))?;
+    let Some(content) = content else {
+        return Ok(());
+    };
+    let settings = devctl_core::configuration::read(&content, &shown)?;
+    let shared = &mut arguments.shared;
+    if shared.context.is_none() {
+        shared.context = settings.context;
+    }
+    if shared.namespace.is_none() {
+        let namespace = settings.namespace.map(|name| name.parse()).transpose();
+        shared.namespace = namespace.map_err(|error: String| Problem::usage(&shown, error))?;
+    }
+    Ok(())
+}
+
+/// Reports a problem, and gives the exit code.
+fn ended(terminal: &terminal::Screen, format: Format, done: Result<u8, Problem>) -> u8 {
+    let problem = match done {
+        Ok(code) => return code,
+        Err(problem) => problem,
+    };
+    terminal.settled();
+    if format.is_json() {
+        // Programs that cannot read it still have the exit code.
+        let _ = terminal.document(&output::document(&problem.json(), Format::Json));
+    }
+    for line in problem.lines() {
+        terminal.note(&line);
+    }
+    problem.exit()
+}
+
+fn manual(folder: &std::path::Path) -> Result<u8, Problem> {
+    use clap::CommandFactory;
+    let written = clap_mangen::generate_to(Arguments::command(), folder);
+    written.map_err(|error| {
+        Problem::new(
+            Code::Failed,
+            "Manual",
+            format!("{}: {error}", folder.display()),
+        )
+    })?;
+    Ok(0)
+}
+
+fn completion(terminal: &terminal::Screen, shell: Shell) -> Result<u8, Problem> {
+    use clap::CommandFactory;
+    let shell = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+        Shell::Fish => clap_complete::Shell::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "devctl", &mut script);
+    terminal.document(&String::from_utf8_lossy(&script))?;
+    Ok(0)
+}

@@ -1,0 +1,144 @@
+//! The way to workspaces: TCP to an address, or a pod by way of the API server.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use devctl_core::host::{Destination, Reach};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+
+/// How long a connection may take. The security group of an instance drops packets of other networks.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The bytes that are copied at once: what a pipe holds (pipe(7)).
+const BUFFER: usize = 64 * 1024;
+
+/// The network of this machine.
+pub(crate) struct Network {
+    client: Option<Client>,
+}
+
+impl Network {
+    pub(crate) fn new(client: Option<Client>) -> Self {
+        Self { client }
+    }
+
+    async fn pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> io::Result<impl AsyncRead + AsyncWrite + Unpin + use<>> {
+        let client = self.client.clone();
+        let client = client.ok_or_else(|| io::Error::other("there is no API server"))?;
+        let pods: Api<Pod> = Api::namespaced(client, namespace);
+        let asked = pods.portforward(name, &[port]).await;
+        let mut forwarder = asked.map_err(io::Error::other)?;
+        let stream = forwarder.take_stream(port);
+        stream.ok_or_else(|| io::Error::other("the API server forwards no port"))
+    }
+}
+
+#[async_trait]
+impl Reach for Network {
+    async fn connect(&self, destination: &Destination) -> io::Result<()> {
+        match destination {
+            Destination::Address { address, port } => {
+                let stream = dial(address, *port, CONNECT)?;
+                tokio::task::spawn_blocking(move || joined(&stream)).await?
+            }
+            Destination::Pod {
+                namespace,
+                name,
+                port,
+            } => {
+                let pod = self.pod(namespace, name, *port).await?;
+                let (mut from, mut to) = tokio::io::split(pod);
+                let up = async {
+                    // ssh closes the pipe when it ends, in any way.
+                    let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut to).await;
+                    let _ = to.shutdown().await;
+                    std::future::pending::<()>().await;
+                };
+                let mut stdout = tokio::io::stdout();
+                let down = async {
+                    tokio::io::copy(&mut from, &mut stdout).await?;
+                    stdout.flush().await
+                };
+                tokio::select! {
+                    () = up => Ok(()),
+                    done = down => done,
+                }
+            }
+        }
+    }
+
+    async fn answers(&self, destination: &Destination, longest: Duration) -> io::Result<()> {
+        match destination {
+            Destination::Address { address, port } => dial(address, *port, longest).map(drop),
+            Destination::Pod {
+                namespace,
+                name,
+                port,
+            } => {
+                let mut pod = self.pod(namespace, name, *port).await?;
+                let mut first = [0];
+                let read = tokio::io::AsyncReadExt::read(&mut pod, &mut first);
+                let read = tokio::time::timeout(longest, read).await;
+                match read.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
+                    0 => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn dial(address: &str, port: u16, longest: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for one in (address, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&one, longest) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Copies in both directions until the workspace's side ends.
+fn joined(stream: &TcpStream) -> io::Result<()> {
+    // Rust's own standard streams have buffers, which would keep bytes back.
+    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let mut to = stream.try_clone()?;
+    thread::spawn(move || {
+        // ssh closes the pipe when it ends, in any way.
+        let _ = copy(&mut stdin, &mut to);
+        let _ = to.shutdown(Shutdown::Write);
+    });
+    let mut from = stream;
+    copy(&mut from, &mut stdout)
+}
+
+/// Copies until the end. `io::copy` would use splice(2), which holds the lock of the pipe while it
+/// waits for the socket: then ssh cannot read what is in the pipe.
+fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => to.write_all(&buffer[..count])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

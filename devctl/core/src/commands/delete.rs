@@ -1,0 +1,163 @@
+//! `delete`.
+
+use serde_json::Value;
+
+use crate::commands::call::Call;
+use crate::commands::waiting::{self, Step};
+use crate::grammar::Delete;
+use crate::host::Scope;
+use crate::object::{Kind, Reference, text};
+use crate::problem::{Code, Problem};
+use crate::table::span;
+use crate::text::{Line, Style};
+use crate::workspace::Workspace;
+
+/// The label of the homes of a workspace in the cluster: the name of the claim.
+const WORKSPACE_LABEL: &str = "platform.acme.io/cluster-workspace";
+
+/// Deletes a workspace, and its homes in the cluster if that is asked for.
+pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem> {
+    let target = call.workspace(&given.name);
+    let claim = call.read(&target).await?;
+    let workspace = Workspace::new(&claim);
+    let name = given.name.as_str();
+    if workspace.is_from_git() {
+        let message = "it comes from git, and Argo CD would create it again";
+        return Err(Problem::new(Code::Refused, "FromGit", message)
+            .of(target.to_string())
+            .next(format!(
+                "remove workspaces/{name} from the repository, commit and push"
+            )));
+    }
+    let homes = if given.home {
+        homes(call, &target).await?
+    } else {
+        Vec::new()
+    };
+    if given.home && homes.is_empty() {
+        let message = if workspace.has_home() {
+            "its home is no volume of the cluster: the platform's policy decides about it"
+        } else {
+            "it has no home"
+        };
+        return Err(Problem::new(Code::Refused, "NoHome", message)
+            .of(target.to_string())
+            .field("--home")
+            .next(format!("devctl delete {name}")));
+    }
+    if !given.yes {
+        confirm(call, workspace, &homes)?;
+    }
+    let api = call.host.api;
+    api.delete(&target, workspace.uid())
+        .await
+        .map_err(|refused| refused.problem(&target))?;
+    if !given.no_wait {
+        until_gone(call, &target, claim.clone(), given.timeout).await?;
+    }
+    for home in &homes {
+        let uid = text(home, "/metadata/uid").unwrap_or_default();
+        let home = Reference::new(
+            Kind::Home,
+            &target.namespace,
+            text(home, "/metadata/name").unwrap_or_default(),
+        );
+        api.delete(&home, uid)
+            .await
+            .map_err(|refused| refused.problem(&home))?;
+        call.host.terminal.note(&format!("{home} deleted").into());
+    }
+    let state = if given.no_wait {
+        "is being deleted"
+    } else {
+        "is deleted"
+    };
+    let kept = match (workspace.has_home(), homes.is_empty()) {
+        (true, true) => "; what happens to its home is the platform's policy",
+        _ => "",
+    };
+    let line = Line::new()
+        .with(Style::Bold, name)
+        .plain(format!(" {state}{kept}"));
+    call.host.terminal.data(&line)?;
+    Ok(0)
+}
+
+/// Asks before something is lost. Without a terminal, `--yes` is needed where files are lost.
+fn confirm(call: Call<'_>, workspace: Workspace<'_>, homes: &[Value]) -> Result<(), Problem> {
+    let name = workspace.name();
+    let loses = match (homes.len(), workspace.has_home()) {
+        (0, true) => return Ok(()),
+        (0, false) => format!("{name} has no home: its files are lost"),
+        (count, _) => format!(
+            "{name} and {count} home{} with all files are lost",
+            if count == 1 { "" } else { "s" }
+        ),
+    };
+    let terminal = call.host.terminal;
+    let question = Line::new().with(
+        Style::Warning,
+        format!("{loses}. Type its name to delete it: "),
+    );
+    let answer = terminal.ask(&question);
+    let refused = |message: &str| {
+        Err(Problem::new(Code::Usage, "NotConfirmed", message)
+            .of(format!("workspace {}/{name}", workspace.namespace()))
+            .field("--yes")
+            .next(format!(
+                "devctl delete {name} --yes{}",
+                if homes.is_empty() { "" } else { " --home" }
+            )))
+    };
+    match answer.as_deref().map(str::trim) {
+        Some(typed) if typed == name => Ok(()),
+        Some(_) => refused("another name was typed; nothing was deleted"),
+        None => refused(&format!(
+            "{loses}, and nobody can be asked; nothing was deleted"
+        )),
+    }
+}
+
+async fn homes(call: Call<'_>, target: &Reference) -> Result<Vec<Value>, Problem> {
+    let listed = call
+        .host
+        .api
+        .list(Kind::Home, &Scope::Namespace(target.namespace.clone()))
+        .await;
+    let homes = listed
+        .map_err(|refused| refused.problem(&Reference::new(Kind::Home, &target.namespace, "")))?;
+    let is_ours = |home: &Value| {
+        let labels = home.pointer("/metadata/labels");
+        let label = labels
+            .and_then(|labels| labels.get(WORKSPACE_LABEL))
+            .and_then(Value::as_str);
+        label == Some(target.name.as_str())
+    };
+    Ok(homes.into_iter().filter(is_ours).collect())
+}
+
+async fn until_gone(
+    call: Call<'_>,
+    target: &Reference,
+    first: Value,
+    longest: std::time::Duration,
+) -> Result<(), Problem> {
+    let uid = text(&first, "/metadata/uid").unwrap_or_default().to_owned();
+    let line = format!("{target} is being deleted; its machine ends without devctl");
+    call.host.terminal.stays(&line.into());
+    waiting::wait(call, target, first, longest, |workspace| {
+        let Some(workspace) = workspace.filter(|one| one.uid() == uid) else {
+            return Step::Done;
+        };
+        let name = workspace.name().to_owned();
+        let message = workspace.message().unwrap_or_default().to_owned();
+        Step::Going(Box::new(move |seconds| {
+            let line = Line::new().with(Style::Bold, format!("{name}  "));
+            line.plain("deleting  ")
+                .with(Style::Dim, span(seconds))
+                .plain(format!("  {message}"))
+        }))
+    })
+    .await
+    .map(drop)
+}

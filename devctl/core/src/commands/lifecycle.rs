@@ -1,0 +1,234 @@
+//! `stop`, `start` and `extend`. They write annotations, which Argo CD leaves alone.
+
+use api::lifecycle::{EXTEND_UNTIL, RESUME, STOP, StopReason};
+use api::workspace::Phase;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::commands::call::Call;
+use crate::commands::ready;
+use crate::commands::waiting::{self, Step};
+use crate::grammar::{Extend, Waiting};
+use crate::host::Effect;
+use crate::object::{self, Reference, text};
+use crate::problem::{Code, Problem};
+use crate::table::span;
+use crate::text::{Line, Style};
+use crate::workspace::Workspace;
+
+/// How long an extension may wait for the function's answer.
+const ANSWER: std::time::Duration = std::time::Duration::from_mins(2);
+
+/// Stops a workspace.
+pub(super) async fn stop(call: Call<'_>, given: &Waiting) -> Result<u8, Problem> {
+    let target = call.workspace(&given.name);
+    let claim = call.read(&target).await?;
+    let workspace = Workspace::new(&claim);
+    if is_stopped(workspace) {
+        say(
+            call,
+            &given.name.to_string(),
+            "is stopped already",
+            Style::Plain,
+        )?;
+        return Ok(0);
+    }
+    let stored = annotate(call, &target, &claim, STOP, &stamp(call, &claim, STOP)).await?;
+    if given.no_wait {
+        return say(
+            call,
+            &given.name.to_string(),
+            "is told to stop",
+            Style::Plain,
+        );
+    }
+    let line = format!("{target} stops without devctl: devctl show {}", given.name);
+    call.host.terminal.stays(&line.into());
+    waiting::wait(call, &target, stored, given.timeout, |workspace| {
+        let Some(workspace) = workspace.filter(|one| !is_stopped(*one)) else {
+            return Step::Done;
+        };
+        let phase = workspace.phase_text().to_owned();
+        let name = workspace.name().to_owned();
+        let message = workspace.message().unwrap_or_default().to_owned();
+        Step::Going(Box::new(move |seconds| {
+            let line = Line::new().with(Style::Bold, format!("{name}  "));
+            line.plain(format!("{phase}  "))
+                .with(Style::Dim, span(seconds))
+                .plain(format!("  {message}"))
+        }))
+    })
+    .await?;
+    let kept = if workspace.has_home() {
+        "; its home stays"
+    } else {
+        "; it had no home"
+    };
+    say(
+        call,
+        &given.name.to_string(),
+        &format!("is stopped{kept}"),
+        Style::Plain,
+    )
+}
+
+/// Starts a workspace that stopped.
+pub(super) async fn start(call: Call<'_>, given: &Waiting) -> Result<u8, Problem> {
+    let target = call.workspace(&given.name);
+    let claim = call.read(&target).await?;
+    let stored = started(call, &target, claim).await?;
+    if given.no_wait {
+        return say(
+            call,
+            &given.name.to_string(),
+            "is told to start",
+            Style::Plain,
+        );
+    }
+    ready::until_ready(call, &target, stored, given.timeout).await?;
+    say(call, &given.name.to_string(), "is Ready", Style::Good)
+}
+
+/// Tells a workspace to start; one that runs is left as it is.
+pub(super) async fn started(
+    call: Call<'_>,
+    target: &Reference,
+    claim: Value,
+) -> Result<Value, Problem> {
+    let workspace = Workspace::new(&claim);
+    if text(&claim, "/spec/parameters/lifecycle/state") == Some("Stopped") {
+        if workspace.is_from_git() {
+            let message =
+                "its claim in git says Stopped, and Argo CD would undo a change of it here";
+            return Err(Problem::new(Code::Refused, "FromGit", message)
+                .of(target.to_string())
+                .field("spec.parameters.lifecycle.state")
+                .next("commit state: Running to the claim in git"));
+        }
+        let patch = json!({"spec": {"parameters": {"lifecycle": {"state": "Running"}}}});
+        return patched(call, target, &patch).await;
+    }
+    let stops = matches!(
+        workspace.phase(),
+        Some(Phase::Stopped | Phase::Expired | Phase::Stopping)
+    );
+    if !stops {
+        return Ok(claim);
+    }
+    annotate(call, target, &claim, RESUME, &stamp(call, &claim, RESUME)).await
+}
+
+/// Lets a workspace run longer.
+pub(super) async fn extend(call: Call<'_>, given: &Extend) -> Result<u8, Problem> {
+    let target = call.workspace(&given.name);
+    let claim = call.read(&target).await?;
+    let workspace = Workspace::new(&claim);
+    let name = given.name.as_str();
+    if !matches!(
+        workspace.phase(),
+        Some(Phase::Ready | Phase::Provisioning | Phase::Interrupted | Phase::Queued)
+    ) {
+        return Err(
+            Problem::new(Code::NotRunning, workspace.phase_text(), "it does not run")
+                .of(target.to_string())
+                .next(format!("devctl start {name}")),
+        );
+    }
+    let because: Option<StopReason> = workspace.typed("/status/lifecycle/stopsBecause");
+    let Some(stops) = workspace.stops_at() else {
+        return say(call, name, "has no planned stop", Style::Plain);
+    };
+    if because == Some(StopReason::Idle) {
+        let line =
+            "it stops because it is idle: using it keeps it; extend is about its longest run";
+        call.host.terminal.note(&line.into());
+    }
+    let until = until(stops.max(call.host.clock.now()), given.by)?;
+    let wish = format!("{until:.0}");
+    let stored = annotate(call, &target, &claim, EXTEND_UNTIL, &wish).await?;
+    let asked: Timestamp = wish.parse().unwrap_or(until);
+    let done = waiting::wait(call, &target, stored, ANSWER, |workspace| {
+        let answered = workspace
+            .and_then(|one| one.time("/status/lifecycle/extension/askedUntil"))
+            .is_some_and(|at| at == asked);
+        if answered || workspace.is_none() {
+            return Step::Done;
+        }
+        Step::Going(Box::new(|seconds| {
+            Line::from("waiting for the platform  ").with(Style::Dim, span(seconds))
+        }))
+    });
+    let done = done.await?;
+    let answer = done.as_ref().map(Workspace::new);
+    let granted = answer.and_then(|one| one.time("/status/lifecycle/extension/grantedUntil"));
+    let message = done
+        .as_ref()
+        .and_then(|one| text(one, "/status/lifecycle/extension/message"));
+    match granted {
+        None => Err(Problem::new(
+            Code::Refused,
+            "NotExtended",
+            message.unwrap_or("the platform grants no extension"),
+        )
+        .of(target.to_string())
+        .field(format!("metadata.annotations[{EXTEND_UNTIL}]"))),
+        Some(until) => {
+            let less = message
+                .filter(|_| until < asked)
+                .map(|why| format!(", not until {asked:.0}: {why}"));
+            say(
+                call,
+                name,
+                &format!("may run until {until:.0}{}", less.unwrap_or_default()),
+                Style::Plain,
+            )
+        }
+    }
+}
+
+fn until(from: Timestamp, by: std::time::Duration) -> Result<Timestamp, Problem> {
+    let by = SignedDuration::try_from(by).ok();
+    by.and_then(|by| from.checked_add(by).ok())
+        .ok_or_else(|| Problem::usage("BY", "that is too far away"))
+}
+
+/// Whether the workspace does not run, and its machines are gone.
+fn is_stopped(workspace: Workspace<'_>) -> bool {
+    matches!(workspace.phase(), Some(Phase::Stopped | Phase::Expired))
+}
+
+/// A value that the annotation does not have yet, whatever this machine's clock says.
+fn stamp(call: Call<'_>, claim: &Value, key: &str) -> String {
+    let now = call.host.clock.now().to_string();
+    match object::annotation(claim, key) {
+        Some(old) if old == now => format!("{now} {}", object::version(claim)),
+        _ => now,
+    }
+}
+
+async fn annotate(
+    call: Call<'_>,
+    target: &Reference,
+    claim: &Value,
+    key: &str,
+    value: &str,
+) -> Result<Value, Problem> {
+    let uid = text(claim, "/metadata/uid").unwrap_or_default();
+    // The UID keeps the change from another claim of the same name.
+    let patch = json!({"metadata": {"uid": uid, "annotations": {key: value}}});
+    patched(call, target, &patch).await
+}
+
+async fn patched(call: Call<'_>, target: &Reference, patch: &Value) -> Result<Value, Problem> {
+    let patched = call.host.api.patch(target, patch, Effect::Stored).await;
+    patched.map_err(|refused| refused.problem(target))
+}
+
+fn say(call: Call<'_>, name: &str, what: &str, style: Style) -> Result<u8, Problem> {
+    let line = Line::new()
+        .with(Style::Bold, name)
+        .plain(" ")
+        .with(style, what);
+    call.host.terminal.data(&line)?;
+    Ok(0)
+}

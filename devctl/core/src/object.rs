@@ -1,0 +1,163 @@
+//! Objects of the cluster that devctl reads and writes.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `GpuDevWorkspaceClaim`, in both configurations.
+    Claim,
+    /// `WorkspaceFlavor`.
+    Flavor,
+    /// `ConfigMap`.
+    ConfigMap,
+    /// `Event`.
+    Event,
+    /// `PersistentVolumeClaim`: a home in the cluster.
+    Home,
+    /// `Pod`.
+    Pod,
+    /// `ResourceQuota`.
+    Quota,
+    /// `SpotPool`.
+    Pool,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Claim,
+        Self::Flavor,
+        Self::ConfigMap,
+        Self::Event,
+        Self::Home,
+        Self::Pod,
+        Self::Quota,
+        Self::Pool,
+    ];
+
+    /// The API group; empty for Kubernetes' first one.
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::Claim | Self::Flavor => api::WORKSPACE_GROUP,
+            Self::Pool => api::POOL_GROUP,
+            Self::ConfigMap | Self::Event | Self::Home | Self::Pod | Self::Quota => "",
+        }
+    }
+
+    /// The version in the group.
+    pub fn version(self) -> &'static str {
+        if self.group().is_empty() {
+            "v1"
+        } else {
+            "v1alpha1"
+        }
+    }
+
+    /// The kind in manifests.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Claim => "GpuDevWorkspaceClaim",
+            Self::Flavor => "WorkspaceFlavor",
+            Self::ConfigMap => "ConfigMap",
+            Self::Event => "Event",
+            Self::Home => "PersistentVolumeClaim",
+            Self::Pod => "Pod",
+            Self::Quota => "ResourceQuota",
+            Self::Pool => "SpotPool",
+        }
+    }
+
+    /// The name in URLs and roles.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Claim => "gpudevworkspaceclaims",
+            Self::Flavor => "workspaceflavors",
+            Self::ConfigMap => "configmaps",
+            Self::Event => "events",
+            Self::Home => "persistentvolumeclaims",
+            Self::Pod => "pods",
+            Self::Quota => "resourcequotas",
+            Self::Pool => "spotpools",
+        }
+    }
+
+    /// What people call it.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Claim => "workspace",
+            Self::Flavor => "flavor",
+            Self::Home => "home",
+            Self::Pool => "pool",
+            other => other.kind(),
+        }
+    }
+
+    /// Whether its objects are in a namespace.
+    pub fn is_namespaced(self) -> bool {
+        self != Self::Flavor
+    }
+}
+
+/// One object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The kind.
+    pub kind: Kind,
+    /// The namespace. It has no meaning for kinds of the whole cluster.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl Reference {
+    /// An object of a namespace.
+    pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
+        Self {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            namespace,
+            name,
+        } = self;
+        if kind.is_namespaced() {
+            write!(f, "{} {namespace}/{name}", kind.noun())
+        } else {
+            write!(f, "{} {name}", kind.noun())
+        }
+    }
+}
+
+/// The text at a JSON pointer; none if it is absent, empty or no text.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+    let text = object.pointer(pointer)?.as_str()?;
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The list at a JSON pointer; empty if it is absent.
+pub fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// The version of an object in the API server's store.
+pub fn version(object: &Value) -> &str {
+    text(object, "/metadata/resourceVersion").unwrap_or_default()
+}
+
+/// The value of an annotation.
+pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.pointer("/metadata/annotations")?.get(key)?.as_str()
+}

@@ -1,0 +1,139 @@
+//! Command lines of the user's own ssh and scp.
+
+use std::path::Path;
+
+use crate::host::Program;
+use crate::name::Host;
+use crate::ssh::{PORT, USER};
+
+/// How ssh reaches workspaces.
+#[derive(Clone, Debug)]
+pub struct Client<'a> {
+    /// The path of devctl.
+    pub devctl: &'a Path,
+    /// Options that devctl's `proxy` gets: which cluster, which namespace.
+    pub options: &'a [String],
+    /// The file with the host keys.
+    pub known_hosts: &'a Path,
+    /// The private key; none for ssh's own choice.
+    pub identity: Option<&'a Path>,
+}
+
+impl Client<'_> {
+    /// `ssh HOST COMMAND…`. The remote shell reads the words of the command (`ssh(1)`).
+    pub fn ssh(&self, host: &Host, flags: &[&str], command: &[String]) -> Program {
+        let mut arguments = self.settings("-o");
+        arguments.extend(flags.iter().map(|&flag| flag.to_owned()));
+        arguments.extend(["--".to_owned(), host.to_string()]);
+        arguments.extend(command.iter().cloned());
+        Program::new("ssh", arguments)
+    }
+
+    /// `scp FROM TO`.
+    pub fn scp(&self, recursive: bool, from: &str, to: &str) -> Program {
+        let mut arguments = self.settings("-o");
+        if recursive {
+            arguments.push("-r".into());
+        }
+        arguments.extend(["--", from, to].map(str::to_owned));
+        Program::new("scp", arguments)
+    }
+
+    /// The settings as one line each, for a file of ssh's configuration.
+    pub fn lines(&self) -> Vec<String> {
+        let settings = self.pairs().into_iter();
+        settings
+            .map(|(key, value)| format!("{key} {value}"))
+            .collect()
+    }
+
+    fn settings(&self, flag: &str) -> Vec<String> {
+        let settings = self.pairs().into_iter();
+        settings
+            .flat_map(|(key, value)| [flag.to_owned(), format!("{key}={value}")])
+            .collect()
+    }
+
+    fn pairs(&self) -> Vec<(&'static str, String)> {
+        let words = [self.devctl.display().to_string(), "proxy".into()];
+        let words = words
+            .iter()
+            .chain(self.options)
+            .map(|word| tokens(&shell(word)));
+        let proxy: Vec<String> = words.chain(["%n".into(), "%p".into()]).collect();
+        let quoted = |path: &Path| format!("\"{}\"", tokens(&path.display().to_string()));
+        let identity = self.identity.map(|path| ("IdentityFile", quoted(path)));
+        let settings = [
+            ("User", USER.into()),
+            ("Port", PORT.to_string()),
+            ("ProxyCommand", proxy.join(" ")),
+            ("UserKnownHostsFile", quoted(self.known_hosts)),
+            ("GlobalKnownHostsFile", "none".into()),
+            ("StrictHostKeyChecking", "yes".into()),
+            ("UpdateHostKeys", "no".into()),
+            ("CheckHostIP", "no".into()),
+            ("CanonicalizeHostname", "no".into()),
+            ("ServerAliveInterval", "15".into()),
+        ];
+        settings.into_iter().chain(identity).collect()
+    }
+}
+
+/// One word of a command that a shell of POSIX reads. ssh runs `ProxyCommand` by the user's shell.
+pub fn shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Text in which ssh expands no token (`ssh_config(5)`, "TOKENS").
+fn tokens(text: &str) -> String {
+    text.replace('%', "%%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client<'a>(devctl: &'a str, options: &'a [String]) -> Client<'a> {
+        Client {
+            devctl: Path::new(devctl),
+            options,
+            known_hosts: Path::new("/home/a b/known_hosts"),
+            identity: None,
+        }
+    }
+
+    #[test]
+    fn paths_with_blanks_and_percents_reach_ssh_whole() {
+        let options = ["--context".to_owned(), "it's".to_owned()];
+        let lines = client("/opt/my tools/100%/devctl", &options).lines();
+        assert!(
+            lines.contains(
+                &r"ProxyCommand '/opt/my tools/100%%/devctl' proxy --context 'it'\''s' %n %p"
+                    .to_owned()
+            ),
+            "{lines:#?}"
+        );
+        assert!(lines.contains(&r#"UserKnownHostsFile "/home/a b/known_hosts""#.to_owned()));
+    }
+
+    #[test]
+    fn the_command_is_no_option_of_ssh() {
+        let host = "my-dev.ws".parse().unwrap();
+        let words = ["-oProxyCommand=x".to_owned()];
+        let program = client("/usr/bin/devctl", &[]).ssh(&host, &["-t"], &words);
+        let end = program
+            .arguments
+            .iter()
+            .position(|word| word == "--")
+            .unwrap();
+        assert_eq!(
+            program.arguments[end..],
+            ["--", "my-dev.ws", "-oProxyCommand=x"]
+        );
+        assert_eq!(program.name, "ssh");
+    }
+}

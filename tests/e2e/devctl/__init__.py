@@ -1,0 +1,1 @@
+"""devctl against a real cluster, as the owner of the workspaces."""
