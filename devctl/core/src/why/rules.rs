@@ -98,6 +98,7 @@ const ADMITTED: &str = "Admitted";
 pub static RULES: &[Rule] = &[
     refusal(you(CONFIG, "ParametersInvalid", &["{edit}"])),
     refusal(platform(CONFIG, "PolicyInvalid")),
+    refusal(you(CONFIG, "NameTaken", &["devctl create ANOTHER-NAME"])),
     refusal(you(
         CONFIG,
         "CompositeInvalid",
@@ -110,7 +111,14 @@ pub static RULES: &[Rule] = &[
     refusal(platform(CONFIG, "ImageMissing")),
     refusal(platform(CONFIG, "NetworkIncomplete")),
     refusal(platform(CONFIG, "PriceMissing")),
-    refusal(platform(CONFIG, "NamespaceUnresolved")),
+    rule_of(
+        CONFIG,
+        "NamespaceUnresolved",
+        Who::Time,
+        &[
+            "wait a minute; if it lasts, tell the platform team that Crossplane cannot read the Namespace",
+        ],
+    ),
     refusal(you(CONFIG, "FlavorMissing", &["devctl flavors", "{edit}"])),
     refusal(platform(CONFIG, "FlavorInvalid")),
     platform(CONFIG, "ResourceUnreadable"),
@@ -165,7 +173,7 @@ pub static RULES: &[Rule] = &[
     passes(COMPUTE, "Throttled"),
     passes(COMPUTE, "Transient"),
     passes(COMPUTE, "Interrupted"),
-    you(COMPUTE, "Stopped", &["devctl start {name}"]),
+    platform(COMPUTE, "Stopped"),
     you(COMPUTE, "Idle", &["devctl start {name}"]),
     you(COMPUTE, "Expired", &["devctl start {name}"]),
     passes(COMPUTE, "Stopping"),
@@ -184,7 +192,12 @@ pub static RULES: &[Rule] = &[
     platform(COMPUTE, "ImageUnavailable"),
     platform(COMPUTE, "CrashLooping"),
     platform(COMPUTE, "ContainerFails"),
-    platform(COMPUTE, "HomeUnbound"),
+    rule_of(
+        COMPUTE,
+        "HomeUnbound",
+        Who::Time,
+        &["wait a minute; if it lasts, ask the platform team for a StorageClass"],
+    ),
     passes(COMPUTE, "WaitingForHome"),
     passes(COMPUTE, "PodGated"),
     passes(HOME, "Waiting"),
@@ -210,6 +223,7 @@ pub static RULES: &[Rule] = &[
         &["wait: it starts again when there is quota"],
     ),
     platform(ADMITTED, "Deactivated"),
+    passes(ADMITTED, "Stopped"),
     you(
         BUDGET,
         "BudgetExceeded",
