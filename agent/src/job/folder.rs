@@ -212,6 +212,12 @@ pub(super) fn write_result(file: &File, code: u8, at: Timestamp) -> io::Result<(
     file.sync_all()
 }
 
+/// Writes that the job ended with its machine.
+pub(super) fn write_lost(file: &File) -> io::Result<()> {
+    file.write_all_at(&padded("lost"), 0)?;
+    file.sync_all()
+}
+
 fn padded(text: &str) -> Vec<u8> {
     format!("{text:<width$}\n", width = RESULT_SIZE - 1).into_bytes()
 }

@@ -54,6 +54,8 @@ struct Running {
     output: Receiver<()>,
     result: std::fs::File,
     registration: jobs::Registration,
+    /// Whether the machine or the pod ends, and the job with it. `job stop` signals the command only.
+    was_told_to_end: bool,
 }
 
 fn begin(places: &Places, wish: &Supervise) -> Result<Running, String> {
@@ -100,6 +102,7 @@ fn begin(places: &Places, wish: &Supervise) -> Result<Running, String> {
         output: keep(reader, output),
         result,
         registration,
+        was_told_to_end: false,
     };
     if let Err(error) = folder::record(&wish.folder, &record) {
         running.kill();
@@ -165,7 +168,11 @@ impl Running {
         // Output of processes that left the group is not waited for.
         let _ = self.output.recv_timeout(REST);
         let code = run::code(status);
-        let written = folder::write_result(&self.result, code, Timestamp::now());
+        let written = if self.was_told_to_end {
+            folder::write_lost(&self.result)
+        } else {
+            folder::write_result(&self.result, code, Timestamp::now())
+        };
         drop(self.registration);
         written.map(|()| ExitCode::SUCCESS)
     }
@@ -179,6 +186,7 @@ impl Running {
                 continue;
             };
             if ENDING.contains(&received) {
+                self.was_told_to_end = true;
                 self.signal(received);
             }
         }

@@ -161,6 +161,17 @@ fn a_part_of_a_job_that_survives_its_supervisor_keeps_the_job_registered() {
 }
 
 #[test]
+fn a_job_that_ends_with_its_machine_is_lost() {
+    let jobs = Jobs::new();
+    let id = jobs.start("exec sleep 300");
+    let (_, supervisor) = stat(jobs.group(&id)).unwrap();
+    // As systemd and the kubelet do before they kill what is left.
+    kill(Pid::from_raw(supervisor), Signal::SIGTERM).unwrap();
+    assert_eq!(jobs.becomes(&id, "Lost")["code"], Value::Null);
+    assert_eq!(jobs.says(&["wait", &id]).status.code(), Some(125));
+}
+
+#[test]
 fn a_replaced_machine_shows_its_jobs_as_lost() {
     let jobs = Jobs::new();
     let id = jobs.start("exec sleep 300");

@@ -91,11 +91,16 @@ fn settings(files: &files::Disk, arguments: &mut Arguments) -> Result<(), Proble
     let content = files
         .read(&path)
         .map_err(|error| Problem::usage(&shown, error.to_string()))?;
+    let shared = &mut arguments.shared;
+    // ssh's configuration names the file: an editor may have another environment.
+    if shared.kubeconfig.is_none() {
+        let path = std::env::var_os("KUBECONFIG").map(std::path::PathBuf::from);
+        shared.kubeconfig = path.filter(|path| path.is_file());
+    }
     let Some(content) = content else {
         return Ok(());
     };
     let settings = devctl_core::configuration::read(&content, &shown)?;
-    let shared = &mut arguments.shared;
     if shared.context.is_none() {
         shared.context = settings.context;
     }

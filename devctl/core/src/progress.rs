@@ -189,18 +189,27 @@ pub fn outcome(workspace: Workspace<'_>) -> Outcome {
                 .next(format!("devctl why {}", workspace.name())),
             ),
         },
-        _ => Outcome::OnItsWay(progress(workspace)),
+        // A claim may be older than its flavor or catalogue, so this must last, too.
+        _ => match why::first_cause(workspace) {
+            Some(cause) if cause.rule.is_some_and(|rule| rule.is_refusal) => {
+                Outcome::Fails(refused(&cause))
+            }
+            _ => Outcome::OnItsWay(progress(workspace)),
+        },
     }
 }
 
 fn stage(workspace: Workspace<'_>) -> Stage {
     let is_open = |name: &str| workspace.condition(name).is_some_and(|one| !one.is_true());
+    let has_machine = workspace
+        .condition(COMPUTE_READY)
+        .is_some_and(|one| one.is_true());
     match workspace.phase() {
         None => Stage::Accepted,
         Some(Phase::Ready) => Stage::Ready,
         Some(_) if is_open(WITHIN_BUDGET) => Stage::Budget,
         Some(_) if is_open(ADMITTED) => Stage::Queue,
-        Some(_) if is_open(COMPUTE_READY) || is_open(HOME_READY) => Stage::Machine,
+        Some(_) if !has_machine || is_open(HOME_READY) => Stage::Machine,
         Some(_) => Stage::Software,
     }
 }
@@ -252,7 +261,7 @@ mod tests {
             ),
             (
                 "Provisioning",
-                json!([condition("SoftwareReady", "SettingUp", "installs")]),
+                json!([{"type": "ComputeReady", "status": "True"}, condition("SoftwareReady", "SettingUp", "installs")]),
                 Stage::Software,
                 "installs",
             ),
@@ -268,6 +277,13 @@ mod tests {
             progress(Workspace::new(&json!({}))).message,
             "waiting for Crossplane"
         );
+    }
+
+    #[test]
+    fn a_flavor_that_does_not_exist_ends_the_wait_once_it_lasts() {
+        let missing = condition("ConfigResolved", "FlavorMissing", "no flavor x");
+        let claim = claim("Provisioning", &json!([missing]));
+        assert!(matches!(outcome(Workspace::new(&claim)), Outcome::Fails(_)));
     }
 
     #[test]

@@ -12,8 +12,10 @@ use crate::table::span;
 use crate::text::{Line, Style};
 use crate::workspace::Workspace;
 
-/// The label of the homes of a workspace in the cluster: the name of the claim.
+/// The label of the homes of a workspace in the cluster. Its value is the name of the claim, after the
+/// prefix that newer workspaces have.
 const WORKSPACE_LABEL: &str = "platform.acme.io/cluster-workspace";
+const PREFIX: &str = "gpuws-";
 
 /// Deletes a workspace, and its homes in the cluster if that is asked for.
 pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem> {
@@ -65,6 +67,10 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
         api.delete(&home, uid)
             .await
             .map_err(|refused| refused.problem(&home))?;
+        if !given.no_wait {
+            // Kubernetes keeps a home until no pod uses it.
+            until_gone(call, &home, unread(uid), given.timeout).await?;
+        }
         call.host.terminal.note(&format!("{home} deleted").into());
     }
     let state = if given.no_wait {
@@ -81,6 +87,11 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
         .plain(format!(" {state}{kept}"));
     call.host.terminal.data(&line)?;
     Ok(0)
+}
+
+/// What is known of an object before it is read.
+fn unread(uid: &str) -> Value {
+    serde_json::json!({"metadata": {"uid": uid}})
 }
 
 /// Asks before something is lost. Without a terminal, `--yes` is needed where files are lost.
@@ -131,7 +142,7 @@ async fn homes(call: Call<'_>, target: &Reference) -> Result<Vec<Value>, Problem
         let label = labels
             .and_then(|labels| labels.get(WORKSPACE_LABEL))
             .and_then(Value::as_str);
-        label == Some(target.name.as_str())
+        label.map(|label| label.strip_prefix(PREFIX).unwrap_or(label)) == Some(&target.name)
     };
     Ok(homes.into_iter().filter(is_ours).collect())
 }

@@ -1,5 +1,7 @@
 //! `proxy`: the way of ssh to a workspace.
 
+use std::path::Path;
+
 use api::workspace::Placement;
 
 use crate::commands::call::Call;
@@ -22,7 +24,11 @@ pub(super) async fn proxy(call: Call<'_>, given: &Proxy) -> Result<u8, Problem> 
     let claim = call.read(&reference(call, &given.host)).await?;
     let workspace = Workspace::new(&claim);
     let destination = destination(workspace, &given.host)?;
-    pin(call, &given.host, workspace)?;
+    let known_hosts = given
+        .known_hosts
+        .clone()
+        .unwrap_or_else(|| call.known_hosts());
+    pin(call, &known_hosts, &given.host, workspace)?;
     let connected = call.host.reach.connect(&destination).await;
     connected.map_err(|error| out_of_reach(workspace, &destination, &error))?;
     Ok(0)
@@ -95,8 +101,7 @@ pub(super) fn destination(workspace: Workspace<'_>, host: &Host) -> Result<Desti
 }
 
 /// Writes the host keys of a workspace to the file that ssh reads.
-fn pin(call: Call<'_>, host: &Host, workspace: Workspace<'_>) -> Result<(), Problem> {
-    let path = call.known_hosts();
+fn pin(call: Call<'_>, path: &Path, host: &Host, workspace: Workspace<'_>) -> Result<(), Problem> {
     let files = call.host.files;
     let failed = |error: std::io::Error| {
         Problem::new(
@@ -105,11 +110,11 @@ fn pin(call: Call<'_>, host: &Host, workspace: Workspace<'_>) -> Result<(), Prob
             format!("{}: {error}", path.display()),
         )
     };
-    let _lock = files.lock(&path).map_err(failed)?;
-    let before = files.read(&path).map_err(failed)?.unwrap_or_default();
+    let _lock = files.lock(path).map_err(failed)?;
+    let before = files.read(path).map_err(failed)?.unwrap_or_default();
     let pinned = host_keys::pin(&before, host, workspace)?;
     if pinned.content != before {
-        files.replace(&path, &pinned.content).map_err(failed)?;
+        files.replace(path, &pinned.content).map_err(failed)?;
     }
     if pinned.is_new_machine {
         let line = format!("{host} is another machine than last time, with another host key");

@@ -1,5 +1,7 @@
 //! The arguments of commands that connect to workspaces.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::name::{Host, Name};
@@ -113,4 +115,7 @@ pub struct Proxy {
     /// Port of the workspace; always 22
     #[arg(default_value_t = 22)]
     pub port: u16,
+    /// File with the host keys that ssh reads afterwards; default: devctl's own
+    #[arg(long, value_name = "FILE")]
+    pub known_hosts: Option<PathBuf>,
 }

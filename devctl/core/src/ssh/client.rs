@@ -55,7 +55,13 @@ impl Client<'_> {
     }
 
     fn pairs(&self) -> Vec<(&'static str, String)> {
-        let words = [self.devctl.display().to_string(), "proxy".into()];
+        // An editor may have another environment than the shell in which devctl was run.
+        let words = [
+            self.devctl.display().to_string(),
+            "proxy".into(),
+            "--known-hosts".into(),
+            self.known_hosts.display().to_string(),
+        ];
         let words = words
             .iter()
             .chain(self.options)
@@ -112,7 +118,7 @@ mod tests {
         let lines = client("/opt/my tools/100%/devctl", &options).lines();
         assert!(
             lines.contains(
-                &r"ProxyCommand '/opt/my tools/100%%/devctl' proxy --context 'it'\''s' %n %p"
+                &r"ProxyCommand '/opt/my tools/100%%/devctl' proxy --known-hosts '/home/a b/known_hosts' --context 'it'\''s' %n %p"
                     .to_owned()
             ),
             "{lines:#?}"
