@@ -187,7 +187,13 @@ fn target(call: Call<'_>, claim: &Value) -> Result<Reference, Problem> {
         .parse()
         .map_err(|message: String| Problem::usage("NAME", message))?;
     let namespace = text(claim, "/metadata/namespace").unwrap_or(call.host.api.namespace());
-    Ok(Reference::new(Kind::Claim, namespace, name.as_str()))
+    let namespace: Result<Name, String> = namespace.parse();
+    let namespace = namespace.map_err(|message| Problem::usage("metadata.namespace", message))?;
+    Ok(Reference::new(
+        Kind::Claim,
+        namespace.as_str(),
+        name.as_str(),
+    ))
 }
 
 /// Whether the existing claim is the wanted one. The API server fills in its defaults in a trial.

@@ -122,8 +122,16 @@ impl<'a> Known<'a> {
 fn machine(workspace: Workspace<'_>) -> &str {
     match workspace.placement() {
         Placement::Cluster => PODS,
-        Placement::Ec2 => workspace.status("instanceId").unwrap_or("unknown"),
+        Placement::Ec2 => {
+            let id = workspace.status("instanceId").filter(|id| is_id(id));
+            id.unwrap_or("unknown")
+        }
     }
+}
+
+/// Whether a text is an id that cannot begin another line or field of the file.
+fn is_id(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
 /// Whether each machine of the workspace has the same keys: an agent keeps them in the home.
@@ -220,6 +228,13 @@ mod tests {
             pinned(&before, &swapped).unwrap_err().reason,
             "HostKeyChanged"
         );
+    }
+
+    #[test]
+    fn a_status_adds_no_line_to_the_file() {
+        let hostile = claim("1", "i-1\n*.ws ssh-ed25519 EVIL", "KEY");
+        let content = pinned("", &hostile).unwrap().content;
+        assert_eq!(content, "my-dev.ws ssh-ed25519 KEY uid=1 machine=unknown\n");
     }
 
     #[test]
