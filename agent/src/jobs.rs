@@ -1,21 +1,15 @@
-//! Registered jobs. Each job has a file, which is locked while the job runs.
-//!
-//! The kernel releases a lock when the process that holds it ends. Locks work across the
-//! containers of a pod. Process ids do not, because each container has its own.
+//! Registered jobs. Each job has a [file](registration), which is locked while the job runs.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use jiff::Timestamp;
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
-use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
 
-use crate::file;
 use crate::log::Log;
+use crate::registration::{self, Registration};
 use crate::signs::Look;
 
 /// Every user may write to the folder, so the number and the size of the files that are read are
@@ -23,8 +17,6 @@ use crate::signs::Look;
 const MOST: usize = 1_000;
 const LONGEST: u64 = 4_096;
 const LONGEST_NAME: usize = 64;
-/// Prefix of files that are not locked yet.
-const UNFINISHED: &str = ".";
 
 /// A running job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,46 +37,6 @@ struct Entry {
     since: Timestamp,
 }
 
-/// A job of this process. It ends when the value is dropped.
-#[derive(Debug)]
-pub struct Registration {
-    path: PathBuf,
-    lock: Flock<File>,
-}
-
-impl Registration {
-    /// The locked file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Lets the commands that this process starts hold the lock, too. The job then runs until the last
-    /// of them ends.
-    pub fn inherit(&self) -> io::Result<()> {
-        fcntl(&*self.lock, FcntlArg::F_SETFD(FdFlag::empty()))?;
-        Ok(())
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        // A file without a lock is not a job. Another process removes it.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Creates the folder. Every user may create files in it. No user may remove another user's files.
-/// The permissions of an existing volume of a pod are kept.
-pub fn prepare(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    match fs::set_permissions(folder, Permissions::from_mode(0o1777)) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            access(folder, AccessFlags::W_OK).map_err(Into::into)
-        }
-        done => done,
-    }
-}
-
 /// Registers a job of this process.
 pub fn register(folder: &Path, name: &str, now: Timestamp) -> io::Result<Registration> {
     let entry = Entry {
@@ -92,41 +44,13 @@ pub fn register(folder: &Path, name: &str, now: Timestamp) -> io::Result<Registr
         since: now,
     };
     let file_name = format!("{}-{}.json", std::process::id(), now.as_nanosecond());
-    let unfinished = folder.join(format!("{UNFINISHED}{file_name}"));
-    let path = folder.join(file_name);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(&unfinished)?;
-    file.write_all(&serde_json::to_vec(&entry)?)?;
-    let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-        .map_err(|(_, error)| io::Error::from(error))?;
-    fs::rename(&unfinished, &path)?;
-    Ok(Registration { path, lock })
+    registration::register(folder, &file_name, &serde_json::to_vec(&entry)?)
 }
 
 /// The running jobs. Files without a lock are removed if the permissions allow that.
 pub fn running(folder: &Path) -> io::Result<Vec<Job>> {
-    let mut jobs = Vec::new();
-    for entry in fs::read_dir(folder)?.take(MOST) {
-        let path = entry?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy());
-        if name.is_none_or(|name| name.starts_with(UNFINISHED)) {
-            continue;
-        }
-        let Ok(file) = file::open(&path) else {
-            continue;
-        };
-        match Flock::lock(file, FlockArg::LockSharedNonblock) {
-            Err((file, Errno::EWOULDBLOCK)) => jobs.push(read(file)?),
-            Err((_, error)) => return Err(error.into()),
-            Ok(_unlocked) => {
-                // The process of the job has ended. In a pod, the file may belong to another user.
-                let _ = fs::remove_file(&path);
-            }
-        }
-    }
+    let files = registration::locked(folder, MOST)?.into_iter();
+    let mut jobs = files.map(read).collect::<io::Result<Vec<_>>>()?;
     jobs.sort_by(|a, b| (a.since, &a.name).cmp(&(b.since, &b.name)));
     Ok(jobs)
 }
@@ -172,7 +96,12 @@ fn printable(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::registration::prepare;
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("agent-{name}-{}", std::process::id()));

@@ -21,6 +21,7 @@ pub mod kernels;
 pub mod lease;
 pub mod log;
 pub mod places;
+pub mod registration;
 pub mod reporter;
 pub mod run;
 pub mod sample;

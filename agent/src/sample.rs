@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::arguments::Sample;
 use crate::jobs;
 use crate::places::Places;
+use crate::registration::Registration;
 use crate::watching;
 
 const GPU_QUERY: [&str; 2] = [
@@ -63,7 +64,7 @@ pub fn run(places: &Places, given: &Sample) -> Result<ExitCode, String> {
 }
 
 /// Registers this session as one that only watches. A session that cannot be registered counts as use.
-fn watching(places: &Places) -> Option<watching::Registration> {
+fn watching(places: &Places) -> Option<Registration> {
     let connection = std::env::var("SSH_CONNECTION").ok()?;
     match watching::register(&places.watching(), &connection) {
         Ok(registration) => Some(registration),

@@ -23,6 +23,7 @@ use crate::kernels;
 use crate::lease::Lease;
 use crate::log::Log;
 use crate::places::Places;
+use crate::registration;
 use crate::reporter::{self, Newest};
 use crate::signs::Looks;
 use crate::ssh::{self, Sessions};
@@ -38,10 +39,9 @@ pub fn run(places: &Places, given: &Watch) -> Result<ExitCode, String> {
     // the signal mask. Commands are started without it.
     let ends: SigSet = [Signal::SIGTERM, Signal::SIGINT].into_iter().collect();
     ends.thread_block().map_err(|error| error.to_string())?;
-    jobs::prepare(&places.jobs())
-        .map_err(|error| format!("{}: {error}", places.jobs().display()))?;
-    jobs::prepare(&places.watching())
-        .map_err(|error| format!("{}: {error}", places.watching().display()))?;
+    for folder in [places.jobs(), places.watching()] {
+        registration::prepare(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
     let log = Arc::new(Log::default());
     let newest = Arc::new(Newest::default());
     let to = To::read(&given.to)?;

@@ -1,78 +1,36 @@
 //! Connections that only watch. They do not count as use of the workspace.
 //!
-//! `sample` registers the SSH connection in which it runs, as long as it runs. A file that nobody
-//! locks, or that names no connection, has no effect: what is unclear counts as use.
+//! While `sample` runs, it registers the SSH connection of its session. A file without a lock, and a file
+//! that names no connection, have no effect: what is unclear counts as use.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
-
-use crate::file;
+use crate::registration::{self, Registration};
 
 /// Every user may write to the folder, so the number and the size of the files that are read are
 /// limited.
 const MOST: usize = 100;
 const LONGEST: u64 = 256;
 
-/// The registration of this process's connection. It ends when the value is dropped.
-#[derive(Debug)]
-pub struct Registration {
-    path: PathBuf,
-    _lock: Flock<File>,
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        // A file without a lock has no effect.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
 /// Registers a connection, as sshd names it in `SSH_CONNECTION` (`ssh(1)`).
 pub fn register(folder: &Path, connection: &str) -> io::Result<Registration> {
-    let path = folder.join(format!("{}.connection", std::process::id()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(&path)?;
-    file.write_all(connection.as_bytes())?;
-    let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock);
-    let lock = lock.map_err(|(_, error)| io::Error::from(error))?;
-    Ok(Registration { path, _lock: lock })
+    let file_name = format!("{}.connection", std::process::id());
+    registration::register(folder, &file_name, connection.as_bytes())
 }
 
 /// The registered connections, as the kernel's tables write them: the local and the remote address.
 pub fn connections(folder: &Path) -> BTreeSet<String> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return BTreeSet::new();
-    };
-    let mut found = BTreeSet::new();
-    for entry in entries.take(MOST).flatten() {
-        let Ok(file) = file::open(&entry.path()) else {
-            continue;
-        };
-        match Flock::lock(file, FlockArg::LockSharedNonblock) {
-            Err((file, Errno::EWOULDBLOCK)) => {
-                let mut text = String::new();
-                if file.take(LONGEST).read_to_string(&mut text).is_ok() {
-                    found.extend(in_tables(&text));
-                }
-            }
-            Ok(_unlocked) => {
-                // Its process has ended. In a pod, the file may belong to another user.
-                let _ = fs::remove_file(entry.path());
-            }
-            Err(_) => {}
-        }
-    }
-    found
+    // A folder that cannot be read hides no use.
+    let files = registration::locked(folder, MOST).unwrap_or_default();
+    let texts = files.into_iter().filter_map(|file| {
+        let mut text = String::new();
+        file.take(LONGEST).read_to_string(&mut text).ok()?;
+        Some(text)
+    });
+    texts.flat_map(|text| in_tables(&text)).collect()
 }
 
 /// The ways in which /proc/net/tcp and tcp6 write a connection (`proc_net(5)`).
@@ -116,6 +74,8 @@ fn written(address: IpAddr) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -6,11 +6,11 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 use crate::file;
+use crate::registration;
 
 const RECORD: &str = "job.json";
 const RESULT: &str = "result";
@@ -171,11 +171,7 @@ fn is_locked(path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
-    match Flock::lock(file, FlockArg::LockSharedNonblock) {
-        Ok(_free) => Ok(false),
-        Err((_, Errno::EWOULDBLOCK)) => Ok(true),
-        Err((_, error)) => Err(error.into()),
-    }
+    Ok(registration::if_locked(file)?.is_some())
 }
 
 fn result_of(text: &str) -> State {

@@ -37,8 +37,8 @@ impl Output {
         })
     }
 
-    /// Keeps output. Output for which the disk has no room is lost, and the output says so later: a
-    /// command must not wait for the disk.
+    /// Writes what the command has written. A command must not wait for the disk, so bytes for which a
+    /// full disk has no room are lost. A note in the file says how many, once there is room again.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         if self.lost > 0 {
             let note = format!(

@@ -19,6 +19,7 @@ use crate::job::folder::{self, Record};
 use crate::job::output::{self, Output};
 use crate::jobs;
 use crate::places::Places;
+use crate::registration::Registration;
 use crate::run;
 
 /// What the supervisor writes when the command runs.
@@ -28,8 +29,6 @@ const NOT_FOUND: u8 = 127;
 /// How long the output may go on after the command's end. Processes that left the job's group may hold
 /// it open.
 const REST: Duration = Duration::from_secs(2);
-/// The longest time between two looks at the command.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The signals that end a job.
 const ENDING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
@@ -53,7 +52,7 @@ struct Running {
     /// The end of the output.
     output: Receiver<()>,
     result: std::fs::File,
-    registration: jobs::Registration,
+    registration: Registration,
     /// Whether the machine or the pod ends, and the job with it. `job stop` signals the command only.
     was_told_to_end: bool,
 }
@@ -182,12 +181,13 @@ impl Running {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            let Some(received) = read(&self.signals)? else {
-                continue;
-            };
-            if ENDING.contains(&received) {
+            // SIGCHLD is read here, too. A command that ended before it was blocked has been seen above.
+            let received = self.signals.read_signal()?;
+            let number = received.and_then(|one| i32::try_from(one.ssi_signo).ok());
+            let signal = number.and_then(|number| Signal::try_from(number).ok());
+            if let Some(signal) = signal.filter(|signal| ENDING.contains(signal)) {
                 self.was_told_to_end = true;
-                self.signal(received);
+                self.signal(signal);
             }
         }
     }
@@ -204,22 +204,8 @@ impl Running {
     }
 }
 
-/// The next signal; none if it was another one.
-fn read(signals: &SignalFd) -> io::Result<Option<Signal>> {
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    use std::os::fd::AsFd;
-    let mut wanted = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    let longest = PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::MAX);
-    if poll(&mut wanted, longest)? == 0 {
-        return Ok(None);
-    }
-    let received = signals.read_signal()?;
-    let number = received.and_then(|one| i32::try_from(one.ssi_signo).ok());
-    Ok(number.and_then(|number| Signal::try_from(number).ok()))
-}
-
-/// Becomes a command. The kernel ends it when its supervisor ends (`prctl(2)`, `PR_SET_PDEATHSIG`): a
-/// command whose output nobody keeps must not go on.
+/// Becomes a command. The kernel ends the command when its supervisor ends (`prctl(2)`,
+/// `PR_SET_PDEATHSIG`), because nobody would keep the command's output.
 pub(super) fn exec(wish: &Exec) -> Result<ExitCode, String> {
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| error.to_string())?;
     // It may have ended before the kernel knew the signal.
