@@ -118,7 +118,7 @@ impl host::Api for Cluster {
         };
         // The API server leaves both out of lists.
         for item in &mut items {
-            item["apiVersion"] = json!(api_version(kind));
+            item["apiVersion"] = json!(kind.api_version());
             item["kind"] = json!(kind.kind());
         }
         Ok(items)
@@ -238,18 +238,13 @@ impl host::Api for Cluster {
     }
 }
 
-fn api_version(kind: Kind) -> String {
-    match kind.group() {
-        "" => kind.version().to_owned(),
-        group => format!("{group}/{}", kind.version()),
-    }
-}
-
 fn root(kind: Kind) -> String {
-    match kind.group() {
-        "" => format!("/api/{}", kind.version()),
-        group => format!("/apis/{group}/{}", kind.version()),
-    }
+    let root = if kind.group().is_empty() {
+        "api"
+    } else {
+        "apis"
+    };
+    format!("/{root}/{}", kind.api_version())
 }
 
 fn folder(kind: Kind, namespace: &str) -> String {

@@ -22,7 +22,7 @@ pub fn claim(
         .ok_or_else(|| Problem::usage("NAME", "name the workspace"))?;
     let placement = placement(wish, placements)?;
     Ok(json!({
-        "apiVersion": format!("{}/{}", Kind::Claim.group(), Kind::Claim.version()),
+        "apiVersion": Kind::Claim.api_version(),
         "kind": Kind::Claim.kind(),
         "metadata": {"name": name.as_str(), "namespace": namespace},
         "spec": {"parameters": parameters(wish, placement, keys)?},

@@ -51,7 +51,7 @@ pub async fn run(call: Call<'_>, command: &Command) -> Result<u8, Problem> {
         Command::KnownHosts(given) => config_ssh::known_hosts(call, given),
         Command::Proxy(given) => proxy::proxy(call, given).await,
         Command::Doctor(given) => doctor::doctor(call, given).await,
-        // The host's own grammar is theirs.
+        // The host answers these: they print its own grammar.
         Command::Completion(_) | Command::Manual(_) => Ok(0),
     }
 }

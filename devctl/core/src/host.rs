@@ -48,7 +48,7 @@ pub trait Api: Send + Sync {
         patch: &Value,
         effect: Effect,
     ) -> Result<Value, Refused>;
-    /// Deletes an object if it still has this UID. The API server deletes it after what it owns.
+    /// Deletes an object if it still has this UID. Kubernetes deletes the object's dependents first.
     async fn delete(&self, object: &Reference, uid: &str) -> Result<(), Refused>;
     /// Waits until the object is no longer as in `version`.
     async fn changed(
@@ -166,7 +166,7 @@ pub trait Terminal: Send + Sync {
     fn progress(&self, line: &Line);
     /// Ends the progress.
     fn settled(&self);
-    /// Asks the user; none if nobody can answer.
+    /// Asks the user a question. There is no answer without a terminal.
     fn ask(&self, question: &Line) -> Option<String>;
     /// Shows these lines in place of the last ones.
     fn screen(&self, lines: &[Line]) -> io::Result<()>;
@@ -226,16 +226,23 @@ impl Program {
             folder: None,
         }
     }
+
+    /// The program, in this folder.
+    #[must_use]
+    pub fn within(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_owned());
+        self
+    }
 }
 
-/// What a program left.
+/// The end of a program, with its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
     /// The exit code; 128 and more for signals.
     pub code: i32,
-    /// What it wrote.
+    /// The program's standard output.
     pub stdout: String,
-    /// What it wrote about errors.
+    /// The program's standard error.
     pub stderr: String,
 }
 
@@ -253,7 +260,7 @@ pub struct Piped {
 pub trait Programs: Send + Sync {
     /// Runs a program with the user's terminal, and returns its exit code.
     async fn run(&self, program: &Program) -> io::Result<i32>;
-    /// Runs a program and returns what it wrote.
+    /// Runs a program and returns its exit code, standard output and standard error.
     async fn capture(&self, program: &Program) -> io::Result<Ran>;
     /// Runs a program whose output goes to standard output, and says how much that was.
     async fn piped(&self, program: &Program) -> io::Result<Piped>;
@@ -278,8 +285,6 @@ pub trait Files: Send + Sync {
     fn replace(&self, path: &Path, content: &str) -> io::Result<()>;
     /// Keeps others from changing a file until the lock is dropped.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send>>;
-    /// The files of a folder; none if it does not exist.
-    fn folder(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
     /// The text of standard input.
     fn stdin(&self) -> io::Result<String>;
 }

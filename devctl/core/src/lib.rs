@@ -1,4 +1,4 @@
-//! `devctl` without its effects: what people write, what is done, and what they read.
+//! The command line `devctl`, without side effects.
 //!
 //! [`grammar`] is the command line. [`commands`] has what each command does, over the traits of
 //! [`host`]: the API server, the terminal, other programs, files and the clock. A laptop is one host;

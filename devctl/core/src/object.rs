@@ -17,33 +17,14 @@ pub enum Kind {
     Event,
     /// `PersistentVolumeClaim`: a home in the cluster.
     Home,
-    /// `Pod`.
-    Pod,
-    /// `ResourceQuota`.
-    Quota,
-    /// `SpotPool`.
-    Pool,
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 8] = [
-        Self::Claim,
-        Self::Flavor,
-        Self::ConfigMap,
-        Self::Event,
-        Self::Home,
-        Self::Pod,
-        Self::Quota,
-        Self::Pool,
-    ];
-
     /// The API group; empty for Kubernetes' first one.
     pub fn group(self) -> &'static str {
         match self {
             Self::Claim | Self::Flavor => api::WORKSPACE_GROUP,
-            Self::Pool => api::POOL_GROUP,
-            Self::ConfigMap | Self::Event | Self::Home | Self::Pod | Self::Quota => "",
+            Self::ConfigMap | Self::Event | Self::Home => "",
         }
     }
 
@@ -56,6 +37,14 @@ impl Kind {
         }
     }
 
+    /// The group and the version in manifests.
+    pub fn api_version(self) -> String {
+        match self.group() {
+            "" => self.version().to_owned(),
+            group => format!("{group}/{}", self.version()),
+        }
+    }
+
     /// The kind in manifests.
     pub fn kind(self) -> &'static str {
         match self {
@@ -64,9 +53,6 @@ impl Kind {
             Self::ConfigMap => "ConfigMap",
             Self::Event => "Event",
             Self::Home => "PersistentVolumeClaim",
-            Self::Pod => "Pod",
-            Self::Quota => "ResourceQuota",
-            Self::Pool => "SpotPool",
         }
     }
 
@@ -78,9 +64,6 @@ impl Kind {
             Self::ConfigMap => "configmaps",
             Self::Event => "events",
             Self::Home => "persistentvolumeclaims",
-            Self::Pod => "pods",
-            Self::Quota => "resourcequotas",
-            Self::Pool => "spotpools",
         }
     }
 
@@ -90,7 +73,6 @@ impl Kind {
             Self::Claim => "workspace",
             Self::Flavor => "flavor",
             Self::Home => "home",
-            Self::Pool => "pool",
             other => other.kind(),
         }
     }

@@ -64,7 +64,7 @@ impl Stage {
     }
 }
 
-/// The stage of a workspace, and what it waits for.
+/// The stage of a workspace, and what the workspace waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The stage.
@@ -138,65 +138,56 @@ pub enum Outcome {
 
 /// What became of a workspace that should be ready.
 pub fn outcome(workspace: Workspace<'_>) -> Outcome {
-    let refused = |cause: &Cause| {
-        let code = if cause.rule.is_some_and(|rule| rule.is_refusal) {
-            Code::Refused
-        } else {
-            Code::Failed
-        };
-        let problem = Problem::new(code, &cause.reason, &cause.message).of(format!(
-            "workspace {}/{}",
-            workspace.namespace(),
-            workspace.name()
-        ));
-        // The platform begins a message about a field with its path.
-        let field = cause.message.split_once(": ").map(|(field, _)| field);
-        let problem = match field.filter(|field| field.starts_with("spec.")) {
-            Some(field) => problem.field(field),
-            None => problem,
-        };
-        let next = match cause.who {
-            Who::You => cause.next.first().cloned(),
-            _ => None,
-        };
-        problem.next(next.unwrap_or_else(|| format!("devctl why {}", workspace.name())))
-    };
-    match workspace.phase() {
-        _ if workspace.is_deleted() => Outcome::Ends(
-            Problem::new(Code::Exists, "Deleted", "it is being deleted").of(format!(
-                "workspace {}/{}",
-                workspace.namespace(),
-                workspace.name()
-            )),
-        ),
-        Some(Phase::Ready) => Outcome::Ready,
-        Some(Phase::Failed) => match why::first_cause(workspace) {
-            Some(cause) if cause.rule.is_some_and(|rule| rule.is_refusal) => {
-                Outcome::Ends(refused(&cause))
-            }
-            Some(cause) => Outcome::Fails(refused(&cause)),
-            None => Outcome::Fails(
-                Problem::new(
-                    Code::Failed,
-                    "Failed",
-                    workspace.message().unwrap_or("it failed"),
-                )
-                .of(format!(
-                    "workspace {}/{}",
-                    workspace.namespace(),
-                    workspace.name()
-                ))
-                .next(format!("devctl why {}", workspace.name())),
-            ),
-        },
-        // A claim may be older than its flavor or catalogue, so this must last, too.
-        _ => match why::first_cause(workspace) {
-            Some(cause) if cause.rule.is_some_and(|rule| rule.is_refusal) => {
-                Outcome::Fails(refused(&cause))
-            }
-            _ => Outcome::OnItsWay(progress(workspace)),
-        },
+    if workspace.is_deleted() {
+        let problem = Problem::new(Code::Exists, "Deleted", "it is being deleted");
+        return Outcome::Ends(problem.of(workspace.reference().to_string()));
     }
+    let phase = workspace.phase();
+    if phase == Some(Phase::Ready) {
+        return Outcome::Ready;
+    }
+    let has_failed = phase == Some(Phase::Failed);
+    match why::first_cause(workspace) {
+        Some(cause) if has_failed && cause.is_refusal() => {
+            Outcome::Ends(refused(workspace, &cause))
+        }
+        // A claim may be older than its flavor or catalogue, so this must last, too.
+        Some(cause) if has_failed || cause.is_refusal() => {
+            Outcome::Fails(refused(workspace, &cause))
+        }
+        None if has_failed => {
+            let message = workspace.message().unwrap_or("it failed");
+            let problem = Problem::new(Code::Failed, "Failed", message);
+            Outcome::Fails(
+                problem
+                    .of(workspace.reference().to_string())
+                    .next(format!("devctl why {}", workspace.name())),
+            )
+        }
+        _ => Outcome::OnItsWay(progress(workspace)),
+    }
+}
+
+/// The problem that a cause is for the owner.
+fn refused(workspace: Workspace<'_>, cause: &Cause) -> Problem {
+    let code = if cause.is_refusal() {
+        Code::Refused
+    } else {
+        Code::Failed
+    };
+    let problem = Problem::new(code, &cause.reason, &cause.message);
+    let problem = problem.of(workspace.reference().to_string());
+    // The platform begins a message about a field with its path.
+    let field = cause.message.split_once(": ").map(|(field, _)| field);
+    let problem = match field.filter(|field| field.starts_with("spec.")) {
+        Some(field) => problem.field(field),
+        None => problem,
+    };
+    let next = match cause.who {
+        Who::You => cause.next.first().cloned(),
+        _ => None,
+    };
+    problem.next(next.unwrap_or_else(|| format!("devctl why {}", workspace.name())))
 }
 
 fn stage(workspace: Workspace<'_>) -> Stage {

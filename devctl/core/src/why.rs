@@ -16,8 +16,7 @@ pub mod rules;
 use rules::{Rule, Who};
 
 /// The conditions in the order in which one causes the next.
-const ORDER: [&str; 10] = [
-    "Paused",
+const ORDER: [&str; 9] = [
     SYNCED,
     "ConfigResolved",
     WITHIN_BUDGET,
@@ -44,6 +43,13 @@ pub struct Cause {
     pub next: Vec<String>,
     /// The rule that names actor and steps; none for a reason that this devctl does not know.
     pub rule: Option<&'static Rule>,
+}
+
+impl Cause {
+    /// Whether the platform refuses the claim as it is.
+    pub fn is_refusal(&self) -> bool {
+        self.rule.is_some_and(|rule| rule.is_refusal)
+    }
 }
 
 /// The answer.
@@ -204,9 +210,8 @@ fn cause(workspace: Workspace<'_>, condition: &str, reason: &str, message: &str)
         .unwrap_or_default();
     if who == Who::Platform {
         next.push(format!(
-            "send this to the platform team: workspace {}/{}: {condition}={reason}: {message}",
-            workspace.namespace(),
-            workspace.name()
+            "send this to the platform team: {}: {condition}={reason}: {message}",
+            workspace.reference()
         ));
     }
     Cause {

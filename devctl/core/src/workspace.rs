@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::object::{self, text};
+use crate::object::{self, Kind, Reference, text};
 
 /// A claim.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +30,6 @@ pub struct Condition<'a> {
 }
 
 impl Condition<'_> {
-    /// Whether the condition does not hold.
-    pub fn is_false(&self) -> bool {
-        self.status == Some(ConditionStatus::False)
-    }
-
     /// Whether the condition holds.
     pub fn is_true(&self) -> bool {
         self.status == Some(ConditionStatus::True)
@@ -71,6 +66,11 @@ impl<'a> Workspace<'a> {
     /// The namespace of the claim.
     pub fn namespace(self) -> &'a str {
         text(self.0, "/metadata/namespace").unwrap_or_default()
+    }
+
+    /// The claim, for messages.
+    pub fn reference(self) -> Reference {
+        Reference::new(Kind::Claim, self.namespace(), self.name())
     }
 
     /// The UID of the claim.

@@ -2,11 +2,10 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from cluster.conftest import alice, bob, flavors, image, keys, new_user
 from cluster.workspaces import Workspaces
@@ -80,7 +79,7 @@ def installed(program: Path, user: Workspaces, folder: Path) -> Devctl:
 
 
 @pytest.fixture
-def instance(devctl: Devctl) -> Iterator[Callable[..., str]]:
+def instance(devctl: Devctl) -> Callable[..., str]:
     """Creates an EC2 workspace that boots, and waits for it."""
 
     def create(name: str, *options: str) -> str:
@@ -90,9 +89,4 @@ def instance(devctl: Devctl) -> Iterator[Callable[..., str]]:
             *("--allow", f"{host()}/32", *options),
         )
 
-    yield create
-
-
-@pytest.fixture(scope="session")
-def documents() -> Callable[[str], list[Object]]:
-    return lambda text: list(yaml.safe_load_all(text))
+    return create

@@ -85,7 +85,7 @@ def test_a_narrow_terminal_shows_names_whole(devctl: Devctl) -> None:
     assert "a-workspace" in shown.stdout, shown.stdout
 
 
-def test_the_program_is_small_and_quick(devctl: Devctl) -> None:
+def test_help_and_completions_need_no_cluster(devctl: Devctl) -> None:
     helped = devctl("--help")
     assert helped.returncode == 0 and "devctl create my-dev" in helped.stdout
     for shell in ("bash", "zsh", "fish"):

@@ -1,7 +1,6 @@
 """`devctl why` names the cause, who can change it, and a next step that helps."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from devctl.program import Devctl
@@ -40,7 +39,7 @@ def test_a_flavor_that_does_not_exist(devctl: Devctl, cluster: Cluster) -> None:
     devctl.says("create", "work", "--flavor", "cpu-small")
 
 
-def test_a_workspace_without_keys(devctl: Devctl, cluster: Cluster) -> None:
+def test_an_owner_who_is_somebody_else(devctl: Devctl) -> None:
     said = devctl.refused(
         4,
         *("create", "work", "--instance-type", "g4dn.xlarge", "--region", "us-east-1"),
@@ -52,7 +51,7 @@ def test_a_workspace_without_keys(devctl: Devctl, cluster: Cluster) -> None:
 
 
 def test_a_quota_of_aws_names_the_platform_team_and_the_code(
-    devctl: Devctl, instance: Callable[..., str], emulator: Emulator, cluster: Cluster
+    devctl: Devctl, emulator: Emulator
 ) -> None:
     emulator.fault(operation="CreateFleet", code="MaxSpotInstanceCountExceeded")
     devctl.says(
@@ -75,7 +74,7 @@ def test_a_stopped_workspace(devctl: Devctl) -> None:
     assert "work is Ready" in devctl.says("why", "work")
 
 
-def test_pods_that_fit_on_no_node(devctl: Devctl, cluster: Cluster) -> None:
+def test_more_pods_than_the_policy_allows(devctl: Devctl) -> None:
     devctl.says("create", "work", "gpu", "--replicas", "9", "--no-wait")
     refused = cause(devctl, "work", "ParametersInvalid")
     assert "distributed" in refused["message"]

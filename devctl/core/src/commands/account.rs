@@ -150,7 +150,7 @@ fn budget_words(value: &Value) -> Option<String> {
 }
 
 /// What the platform knows about the user; none if it does not say.
-pub(super) async fn account(call: Call<'_>) -> Result<Option<Value>, Problem> {
+async fn account(call: Call<'_>) -> Result<Option<Value>, Problem> {
     let object = Reference::new(Kind::ConfigMap, call.host.api.namespace(), ACCOUNT);
     let found = match call.host.api.get(&object).await {
         Ok(found) => found,
@@ -168,16 +168,10 @@ pub(super) async fn account(call: Call<'_>) -> Result<Option<Value>, Problem> {
 
 /// Shows what workspaces cost.
 pub(super) async fn cost(call: Call<'_>, given: &Cost) -> Result<u8, Problem> {
-    let namespace = call.host.api.namespace();
     let claims = if let Some(name) = &given.name {
         vec![call.claim(name).await?]
     } else {
-        let listed = call
-            .host
-            .api
-            .list(Kind::Claim, &Scope::Namespace(namespace.to_owned()))
-            .await;
-        listed.map_err(|refused| refused.problem(&Reference::new(Kind::Claim, namespace, "")))?
+        call.list(Kind::Claim, call.host.api.namespace()).await?
     };
     let account = account(call).await?;
     let costs: Vec<Value> = claims

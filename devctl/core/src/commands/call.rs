@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::grammar::Shared;
-use crate::host::{Host, Program};
+use crate::host::{Host, Piped, Program, Ran, Scope};
 use crate::name::Name;
-use crate::object::{Kind, Reference};
+use crate::object::{Kind, Reference, text};
 use crate::problem::{Code, Problem};
 use crate::ssh::client::Client;
+use crate::workspace::Workspace;
 
 /// A command of one call of devctl.
 #[derive(Clone, Copy)]
@@ -25,12 +28,12 @@ impl Call<'_> {
     }
 
     /// Reads a workspace.
-    pub(super) async fn claim(&self, name: &Name) -> Result<serde_json::Value, Problem> {
+    pub(super) async fn claim(&self, name: &Name) -> Result<Value, Problem> {
         self.read(&self.workspace(name)).await
     }
 
     /// Reads an object.
-    pub(super) async fn read(&self, object: &Reference) -> Result<serde_json::Value, Problem> {
+    pub(super) async fn read(&self, object: &Reference) -> Result<Value, Problem> {
         let read = self.host.api.get(object).await;
         read.map_err(|refused| refused.problem(object))
     }
@@ -41,7 +44,7 @@ impl Call<'_> {
     }
 
     /// The options by which `proxy` finds the same workspaces as this call.
-    pub(super) fn own_options(&self) -> Vec<String> {
+    fn own_options(&self) -> Vec<String> {
         let Shared {
             namespace,
             context,
@@ -82,17 +85,55 @@ impl Call<'_> {
         }))
     }
 
+    /// devctl's own file of ssh's configuration.
+    pub(super) fn ssh_configuration(&self) -> PathBuf {
+        self.host.files.home().join(".config/devctl/ssh_config")
+    }
+
+    /// Reads all objects of a kind in a namespace.
+    pub(super) async fn list(&self, kind: Kind, namespace: &str) -> Result<Vec<Value>, Problem> {
+        let scope = Scope::Namespace(namespace.to_owned());
+        let listed = self.host.api.list(kind, &scope).await;
+        listed.map_err(|refused| refused.problem(&Reference::new(kind, namespace, "")))
+    }
+
+    /// The events of a workspace, the oldest first.
+    pub(super) async fn events(&self, workspace: Workspace<'_>) -> Result<Vec<Value>, Problem> {
+        let mut events = self.list(Kind::Event, workspace.namespace()).await?;
+        events.retain(|event| text(event, "/involvedObject/uid") == Some(workspace.uid()));
+        let last = |event: &Value| text(event, "/lastTimestamp").unwrap_or_default().to_owned();
+        events.sort_by_key(last);
+        Ok(events)
+    }
+
     /// Runs a program with the user's terminal, and returns its exit code.
     pub(super) async fn run(&self, program: &Program) -> Result<u8, Problem> {
         let ran = self.host.programs.run(program).await;
-        let code = ran.map_err(|error| {
-            Problem::new(
-                Code::Failed,
-                "Program",
-                format!("{}: {error}", program.name),
-            )
-            .next(format!("install {}", program.name))
-        })?;
-        Ok(u8::try_from(code).unwrap_or(u8::MAX))
+        Ok(exit_code(
+            ran.map_err(|error| not_started(program, &error))?,
+        ))
     }
+
+    /// Runs a program and returns what it wrote.
+    pub(super) async fn capture(&self, program: &Program) -> Result<Ran, Problem> {
+        let ran = self.host.programs.capture(program).await;
+        ran.map_err(|error| not_started(program, &error))
+    }
+
+    /// Runs a program whose output goes to standard output.
+    pub(super) async fn piped(&self, program: &Program) -> Result<Piped, Problem> {
+        let ran = self.host.programs.piped(program).await;
+        ran.map_err(|error| not_started(program, &error))
+    }
+}
+
+/// The exit code of a program as devctl's own.
+pub(super) fn exit_code(code: i32) -> u8 {
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+/// The problem of a program that does not start.
+pub(super) fn not_started(program: &Program, error: &std::io::Error) -> Problem {
+    let message = format!("{}: {error}", program.name);
+    Problem::new(Code::Failed, "Program", message).next(format!("install {}", program.name))
 }

@@ -20,7 +20,7 @@ struct Edit {
 /// Lets ssh reach workspaces as `NAME.ws`.
 pub(super) fn config_ssh(call: Call<'_>, given: &ConfigSsh) -> Result<u8, Problem> {
     let files = call.host.files;
-    let own = files.home().join(".config/devctl/ssh_config");
+    let own = call.ssh_configuration();
     let main = files.home().join(".ssh/config");
     let before = (read(call, &own)?, read(call, &main)?);
     let after = if given.remove {

@@ -21,7 +21,7 @@ const START: std::time::Duration = std::time::Duration::from_mins(30);
 /// Logs in, or runs a command.
 pub(super) async fn ssh(call: Call<'_>, given: &Ssh) -> Result<u8, Problem> {
     let host = Host::new(given.name.clone(), given.replica);
-    running(call, &host, given.start).await?;
+    reachable(call, &host, given.start).await?;
     let program = call.with_ssh(|client| client.ssh(&host, &[], &given.command))?;
     call.run(&program).await
 }
@@ -44,7 +44,7 @@ pub(super) async fn copy(call: Call<'_>, given: &Copy) -> Result<u8, Problem> {
             ));
         }
     };
-    running(call, &host, false).await?;
+    reachable(call, &host, false).await?;
     let side = |remote: &Option<(Host, &str)>, given: &str| match remote {
         Some((host, path)) => format!("{host}:{path}"),
         // A path with a colon is a host for scp, unless it begins with a folder.
@@ -75,7 +75,7 @@ pub(super) async fn port_forward(call: Call<'_>, given: &PortForward) -> Result<
         let line = format!("127.0.0.1:{local} is port {remote} of {}", given.name);
         call.host.terminal.note(&line.into());
     }
-    running(call, &host, false).await?;
+    reachable(call, &host, false).await?;
     let mut flags = vec!["-N", "-o", "ExitOnForwardFailure=yes"];
     flags.extend(forwards.iter().map(String::as_str));
     let program = call.with_ssh(|client| client.ssh(&host, &flags, &[]))?;
@@ -85,8 +85,8 @@ pub(super) async fn port_forward(call: Call<'_>, given: &PortForward) -> Result<
 /// Starts Jupyter and forwards its port. It prints its address with the token, which is in no
 /// argument.
 pub(super) async fn jupyter(call: Call<'_>, given: &Jupyter) -> Result<u8, Problem> {
-    let host = Host::new(given.name.clone(), None);
-    running(call, &host, false).await?;
+    let host = host(&given.name);
+    reachable(call, &host, false).await?;
     let port = given.port.unwrap_or(8888);
     let forward = format!("-L127.0.0.1:{port}:127.0.0.1:{port}");
     let flags = ["-t", "-o", "ExitOnForwardFailure=yes", &forward];
@@ -109,8 +109,8 @@ pub(super) async fn jupyter(call: Call<'_>, given: &Jupyter) -> Result<u8, Probl
 
 /// Opens VS Code.
 pub(super) async fn code(call: Call<'_>, given: &CodeArguments) -> Result<u8, Problem> {
-    let host = Host::new(given.name.clone(), None);
-    running(call, &host, false).await?;
+    let host = host(&given.name);
+    reachable(call, &host, false).await?;
     configured(call)?;
     let remote = format!("ssh-remote+{host}");
     let program = Program::new(&given.program, ["--remote", &remote, &given.path]);
@@ -124,8 +124,8 @@ pub(super) async fn code(call: Call<'_>, given: &CodeArguments) -> Result<u8, Pr
 
 /// Opens `JetBrains` Gateway.
 pub(super) async fn jetbrains(call: Call<'_>, given: &Jetbrains) -> Result<u8, Problem> {
-    let host = Host::new(given.name.clone(), None);
-    running(call, &host, false).await?;
+    let host = host(&given.name);
+    reachable(call, &host, false).await?;
     configured(call)?;
     let link = format!(
         "jetbrains-gateway://connect#host={host}&user={}&port={}&type=ssh&projectPath={}",
@@ -151,12 +151,7 @@ pub(super) async fn jetbrains(call: Call<'_>, given: &Jetbrains) -> Result<u8, P
 }
 
 /// Checks that the workspace can be reached before another program tries, so that the message is
-/// devctl's own. A stopped workspace is started if that is asked for.
-async fn running(call: Call<'_>, host: &Host, start: bool) -> Result<(), Problem> {
-    reachable(call, host, start).await.map(drop)
-}
-
-/// As [`running`], with the claim.
+/// devctl's own, and returns the claim. A stopped workspace is started if that is asked for.
 pub(super) async fn reachable(call: Call<'_>, host: &Host, start: bool) -> Result<Value, Problem> {
     let target: Reference = proxy::reference(call, host);
     let claim = call.read(&target).await?;
@@ -172,7 +167,7 @@ pub(super) async fn reachable(call: Call<'_>, host: &Host, start: bool) -> Resul
 
 /// Checks that editors find workspaces by ssh's configuration.
 fn configured(call: Call<'_>) -> Result<(), Problem> {
-    let path = call.host.files.home().join(".config/devctl/ssh_config");
+    let path = call.ssh_configuration();
     let is_written = call
         .host
         .files

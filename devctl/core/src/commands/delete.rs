@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::commands::call::Call;
 use crate::commands::waiting::{self, Step};
 use crate::grammar::Delete;
-use crate::host::Scope;
 use crate::object::{Kind, Reference, text};
 use crate::problem::{Code, Problem};
 use crate::table::span;
@@ -113,7 +112,7 @@ fn confirm(call: Call<'_>, workspace: Workspace<'_>, homes: &[Value]) -> Result<
     let answer = terminal.ask(&question);
     let refused = |message: &str| {
         Err(Problem::new(Code::Usage, "NotConfirmed", message)
-            .of(format!("workspace {}/{name}", workspace.namespace()))
+            .of(workspace.reference().to_string())
             .field("--yes")
             .next(format!(
                 "devctl delete {name} --yes{}",
@@ -130,13 +129,7 @@ fn confirm(call: Call<'_>, workspace: Workspace<'_>, homes: &[Value]) -> Result<
 }
 
 async fn homes(call: Call<'_>, target: &Reference) -> Result<Vec<Value>, Problem> {
-    let listed = call
-        .host
-        .api
-        .list(Kind::Home, &Scope::Namespace(target.namespace.clone()))
-        .await;
-    let homes = listed
-        .map_err(|refused| refused.problem(&Reference::new(Kind::Home, &target.namespace, "")))?;
+    let homes = call.list(Kind::Home, &target.namespace).await?;
     let is_ours = |home: &Value| {
         let labels = home.pointer("/metadata/labels");
         let label = labels

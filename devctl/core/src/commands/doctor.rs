@@ -139,7 +139,7 @@ async fn ssh(call: Call<'_>) -> Check {
 }
 
 fn configuration(call: Call<'_>) -> Check {
-    let path = call.host.files.home().join(".config/devctl/ssh_config");
+    let path = call.ssh_configuration();
     match call.host.files.read(&path) {
         Ok(Some(_)) => Check::good("ssh configuration", path.display().to_string()),
         Ok(None) => Check::not(

@@ -131,10 +131,7 @@ async fn propose(call: Call<'_>, root: &Path, branch: &str) -> Result<(), Proble
             .iter()
             .chain([&branch])
             .map(|word| (*word).to_owned());
-        let program = Program {
-            folder: Some(root.to_owned()),
-            ..Program::new(name, arguments)
-        };
+        let program = Program::new(name, arguments).within(root);
         let ran = capture(call, program).await?;
         if ran.code == 0 {
             for line in ran.stdout.lines() {
@@ -145,10 +142,7 @@ async fn propose(call: Call<'_>, root: &Path, branch: &str) -> Result<(), Proble
     }
     let remote = capture(
         call,
-        Program {
-            folder: Some(root.to_owned()),
-            ..Program::new("git", ["remote", "get-url", "origin"])
-        },
+        Program::new("git", ["remote", "get-url", "origin"]).within(root),
     )
     .await?;
     let line = match compare(remote.stdout.trim(), branch) {
@@ -228,10 +222,7 @@ fn protected(claim: &Value) -> Value {
 }
 
 async fn git(call: Call<'_>, root: &Path, arguments: &[&str]) -> Result<(), Problem> {
-    let program = Program {
-        folder: Some(root.to_owned()),
-        ..Program::new("git", arguments.iter().copied())
-    };
+    let program = Program::new("git", arguments.iter().copied()).within(root);
     let ran = capture(call, program).await?;
     if ran.code == 0 {
         return Ok(());

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::commands::call::Call;
+use crate::commands::call::{Call, exit_code};
 use crate::commands::connect;
 use crate::grammar::working::{Cancel, Jobs, Logs, Run};
-use crate::host::{Program, Ran, Scope};
+use crate::host::{Program, Ran};
 use crate::name::{Host, Name};
-use crate::object::{Kind, Reference, text};
+use crate::object::text;
 use crate::output::{self, Data};
 use crate::problem::{Code, Problem};
 use crate::remote::{self, NO_AGENT};
@@ -97,15 +97,10 @@ async fn followed(call: Call<'_>, host: &Host, id: &str) -> Result<u8, Problem> 
     let mut shown = 0;
     for _ in 0..=RETRIES {
         let program = ssh(call, host, &remote::follow(id, shown))?;
-        let piped = call
-            .host
-            .programs
-            .piped(&program)
-            .await
-            .map_err(|error| failed(&program, &error))?;
+        let piped = call.piped(&program).await?;
         shown += piped.bytes;
         if piped.code != CONNECTION {
-            return Ok(u8::try_from(piped.code).unwrap_or(u8::MAX));
+            return Ok(exit_code(piped.code));
         }
         // 255 is also a code that a job may have.
         if let Ok(Some(code)) = code_of(call, host, id).await {
@@ -178,12 +173,7 @@ async fn synced(call: Call<'_>, host: &Host, folder: &std::path::Path) -> Result
     )
     .await?;
     let program = call.with_ssh(|client| client.scp(true, &from, &format!("{host}:{copy}")))?;
-    let ran = call
-        .host
-        .programs
-        .capture(&program)
-        .await
-        .map_err(|error| failed(&program, &error))?;
+    let ran = call.capture(&program).await?;
     if made.code == 0 && ran.code == 0 {
         return Ok(copy);
     }
@@ -280,31 +270,16 @@ pub(super) async fn logs(call: Call<'_>, given: &Logs) -> Result<u8, Problem> {
         remote::agent(&words)
     };
     let program = ssh(call, &host, &line)?;
-    let piped = call
-        .host
-        .programs
-        .piped(&program)
-        .await
-        .map_err(|error| failed(&program, &error))?;
+    let piped = call.piped(&program).await?;
     if piped.code == NO_AGENT {
         return Err(no_agent(&host));
     }
-    Ok(u8::try_from(piped.code).unwrap_or(u8::MAX))
+    Ok(exit_code(piped.code))
 }
 
 async fn events(call: Call<'_>, name: &Name) -> Result<u8, Problem> {
     let claim = call.claim(name).await?;
-    let workspace = Workspace::new(&claim);
-    let namespace = workspace.namespace();
-    let events = call
-        .host
-        .api
-        .list(Kind::Event, &Scope::Namespace(namespace.to_owned()))
-        .await;
-    let mut events =
-        events.map_err(|refused| refused.problem(&Reference::new(Kind::Event, namespace, "")))?;
-    events.retain(|event| text(event, "/involvedObject/uid") == Some(workspace.uid()));
-    events.sort_by_key(|event| text(event, "/lastTimestamp").unwrap_or_default().to_owned());
+    let events = call.events(Workspace::new(&claim)).await?;
     let mut table = Table::new(["TIME", "TYPE", "REASON", "MESSAGE"]);
     for event in &events {
         let at = |pointer: &str| text(event, pointer).map(str::to_owned);
@@ -369,20 +344,5 @@ fn ssh(call: Call<'_>, host: &Host, line: &str) -> Result<Program, Problem> {
 }
 
 async fn capture(call: Call<'_>, host: &Host, line: &str) -> Result<Ran, Problem> {
-    let program = ssh(call, host, line)?;
-    call.host
-        .programs
-        .capture(&program)
-        .await
-        .map_err(|error| failed(&program, &error))
-}
-
-/// The problem of a program that does not start.
-pub(super) fn failed(program: &Program, error: &std::io::Error) -> Problem {
-    Problem::new(
-        Code::Failed,
-        "Program",
-        format!("{}: {error}", program.name),
-    )
-    .next(format!("install {}", program.name))
+    call.capture(&ssh(call, host, line)?).await
 }

@@ -197,7 +197,8 @@ fn is_stopped(workspace: Workspace<'_>) -> bool {
     matches!(workspace.phase(), Some(Phase::Stopped | Phase::Expired))
 }
 
-/// A value that the annotation does not have yet, whatever this machine's clock says.
+/// A new value for an annotation. It differs from the present value even if this machine's clock stands
+/// still.
 fn stamp(call: Call<'_>, claim: &Value, key: &str) -> String {
     let now = call.host.clock.now().to_string();
     match object::annotation(claim, key) {

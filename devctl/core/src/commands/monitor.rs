@@ -4,7 +4,7 @@ use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use serde_json::{Value, json};
 
-use crate::commands::call::Call;
+use crate::commands::call::{Call, not_started};
 use crate::commands::{connect, jobs};
 use crate::grammar::working::Monitor;
 use crate::name::Host;
@@ -39,7 +39,7 @@ pub(super) async fn monitor(call: Call<'_>, given: &Monitor) -> Result<u8, Probl
             .host
             .programs
             .lines(&program)
-            .map_err(|error| jobs::failed(&program, &error))?;
+            .map_err(|error| not_started(&program, &error))?;
         streams.push(lines.map(move |line| (replica, line)).boxed());
     }
     let mut newest: Vec<Value> = vec![Value::Null; usize::from(count)];

@@ -45,7 +45,7 @@ pub(super) fn reference(call: Call<'_>, host: &Host) -> Reference {
 
 /// Where the workspace is. Its placement decides the way.
 pub(super) fn destination(workspace: Workspace<'_>, host: &Host) -> Result<Destination, Problem> {
-    let object = format!("workspace {}/{}", workspace.namespace(), workspace.name());
+    let object = workspace.reference().to_string();
     let name = workspace.name();
     let not_running = |message: String| {
         let next = match workspace.phase_text() {
@@ -133,11 +133,7 @@ fn out_of_reach(
         Destination::Pod { name, .. } => format!("pod {name}: {error}"),
     };
     Problem::new(Code::OutOfReach, "OutOfReach", message)
-        .of(format!(
-            "workspace {}/{}",
-            workspace.namespace(),
-            workspace.name()
-        ))
+        .of(workspace.reference().to_string())
         .next(format!("devctl doctor {}", workspace.name()))
 }
 

@@ -2,8 +2,6 @@
 
 use crate::commands::call::Call;
 use crate::grammar::Why;
-use crate::host::Scope;
-use crate::object::{Kind, text};
 use crate::output::{self, Format};
 use crate::problem::Problem;
 use crate::why;
@@ -13,18 +11,8 @@ use crate::workspace::Workspace;
 pub(super) async fn why(call: Call<'_>, given: &Why) -> Result<u8, Problem> {
     let claim = call.claim(&given.name).await?;
     let workspace = Workspace::new(&claim);
-    let scope = Scope::Namespace(workspace.namespace().to_owned());
     // A user without the right to read events still gets the rest.
-    let events = call
-        .host
-        .api
-        .list(Kind::Event, &scope)
-        .await
-        .unwrap_or_default();
-    let is_about =
-        |event: &&serde_json::Value| text(event, "/involvedObject/uid") == Some(workspace.uid());
-    let mut events: Vec<_> = events.iter().filter(is_about).cloned().collect();
-    events.sort_by_key(|event| text(event, "/lastTimestamp").unwrap_or_default().to_owned());
+    let events = call.events(workspace).await.unwrap_or_default();
     let answer = why::answer(workspace, &events);
     let terminal = call.host.terminal;
     match given.output.format {

@@ -30,7 +30,7 @@ pub struct Pinned {
 /// A new claim of the same name has a new UID, and new keys. The same claim has new keys only where a
 /// new machine brings them: on EC2, without a home that keeps them. Otherwise another key is refused.
 pub fn pin(content: &str, host: &Host, workspace: Workspace<'_>) -> Result<Pinned, Problem> {
-    let object = format!("workspace {}/{}", workspace.namespace(), workspace.name());
+    let object = workspace.reference().to_string();
     let keys: Vec<&str> = workspace
         .host_keys()
         .into_iter()
