@@ -1,6 +1,5 @@
 """A platform whose workspaces devctl can use, and owners with devctl."""
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -47,16 +46,7 @@ def platform_policy(
     names none."""
     pods = {"image": registry.newest("images/agent", "devctl"), "reportInterval": "5s"}
     policy = {**booting_policy, "cluster": {"agent": pods}}
-    name = "gpudevworkspaces"
-    variants.composition(cluster, "devctl", policy)
-    found: Object = json.loads(
-        cluster.kubectl("get", "composition", "devctl", "-o", "json")
-    )
-    spec = {"spec": {"pipeline": found["spec"]["pipeline"]}}
-    cluster.kubectl("delete", "composition", "devctl")
-    cluster.kubectl(
-        "patch", "composition", name, "--type=merge", "-p", json.dumps(spec)
-    )
+    variants.composition(cluster, "gpudevworkspaces", policy)
     variants.flavor(cluster, image, "gpu-large", **LARGE)
 
 
