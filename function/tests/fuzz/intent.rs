@@ -154,16 +154,13 @@ impl Applied<'_> {
         machine.fits && !is_outdated && !self.is_of_another_image(key)
     }
 
-    /// Whether a machine has another image than the one that the claim or its flavor names.
+    /// Whether a machine has another image than the one that the claim or its flavor names. An
+    /// image that only the policy names applies to the next machine.
     fn is_of_another_image(&self, key: &str) -> bool {
-        let is_named = ["image", "flavor"].iter().any(|field| {
-            let path = format!("/spec/parameters/{field}");
-            text(&self.view.xr, &path).is_some()
-        });
         let observed = self.view.observed.get(key);
         let paths = ["/spec/forProvider/ami", "/spec/forProvider/image/id"];
         let image = paths.iter().find_map(|path| text(observed?, path));
-        is_named && image != text(self.status, "/image/id")
+        self.view.names_image() && image != text(self.status, "/image/id")
     }
 
     /// The id of the machine of the last call, or else of the machine to which the home is

@@ -225,6 +225,16 @@ impl View {
             .map(|(_, pool)| pool)
     }
 
+    /// Whether the claim names an image, by itself or by its flavor. The last call may have recorded
+    /// what a flavor said then.
+    pub fn names_image(&self) -> bool {
+        let claimed = text(&self.xr, "/spec/parameters/image");
+        let recorded = self.status().and_then(|s| text(s, "/choice/image"));
+        let flavors = self.required.get("flavor").into_iter().flatten();
+        let mut flavors = flavors.filter_map(|flavor| text(flavor, "/spec/ec2/image"));
+        claimed.or(recorded).is_some() || flavors.next().is_some()
+    }
+
     /// The networks that may connect. The host bits are cleared, as EC2 writes them.
     pub fn networks(&self) -> Vec<String> {
         let list = |value: &Value, at: &str| -> Vec<String> {
