@@ -134,7 +134,9 @@ pub(crate) async fn snapshot(region: &Region, now: Timestamp) -> Result<Arc<Snap
         of_pool.sort_by(|a, b| (a.launch, &a.id).cmp(&(b.launch, &b.id)));
     }
     let groups = parts.take(region.ec2.groups().await);
-    let groups = groups.map(|listed| {
+    // Groups of another account would look like the loss of all groups of this one.
+    let is_known = matches!(account, Account::Known(_));
+    let groups = groups.filter(|_| is_known).map(|listed| {
         let mut groups: BTreeMap<String, Vec<Group>> = BTreeMap::new();
         for group in listed {
             let of_pool = groups.entry(group.pool_uid.clone());

@@ -113,6 +113,9 @@ impl Luck {
         } else {
             own
         };
+        if let Some(log) = &mut self.log {
+            log.push(format!("a second provider begins, with the account {account}"));
+        }
         Provider::signed_for(&self.world.earth, account)
     }
 
@@ -138,8 +141,8 @@ impl Luck {
         let shown: Vec<String> = instances.chain(launches).collect();
         let calls = std::mem::take(&mut earth.calls);
         log.push(format!(
-            "{} {turn:?} after {calls:?}; shown: {shown:?} {:?}",
-            earth.now, known.home
+            "{} {turn:?} after {calls:?}; shown: {shown:?} {:?} {:?} in {:?}",
+            earth.now, known.home, known.security_group_id, known.account
         ));
     }
 
@@ -164,6 +167,9 @@ impl Luck {
         let mut second = second.as_mut();
         if let Some(second) = second.take_if(|_| dice.percent(30)) {
             // It is the other provider's turn. If it crashes, it is not restarted.
+            if let Some(log) = log {
+                log.push("the second provider's turn".into());
+            }
             second.look(&world.earth);
             let (turn, _) = second.drive(&world.earth, behind, None, |_| {});
             self.dice = dice;
