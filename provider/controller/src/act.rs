@@ -135,7 +135,7 @@ impl<W: WriteAhead> Actor<'_, W> {
         let mut plan = self.fit(plan, observed, acted).await;
         forget(&plan, observed);
         if !self.end(&plan, observed, acted).await? {
-            drop_new_launches(&mut plan, observed);
+            drop_launches(&mut plan);
         }
         let plan = &plan;
         let promised = self.promise(plan, observed).await?;
@@ -316,11 +316,11 @@ fn not_ended((id, mut error): (String, Ec2Error)) -> Ec2Error {
     error
 }
 
-/// Removes new launches: they may need the room of instances that did not end.
-fn drop_new_launches(plan: &mut Plan, observed: &Observed) {
-    let is_new = |launch: &Launch| observed.launches.iter().all(|l| l.launch != launch.launch);
+/// Removes the launches: they may need the room of instances that did not end. The next plan of the
+/// pass reckons with these instances, and repeats an unanswered launch if there is room for both.
+fn drop_launches(plan: &mut Plan) {
     plan.actions
-        .retain(|action| !matches!(action, Action::Launch(launch) if is_new(launch)));
+        .retain(|action| !matches!(action, Action::Launch(_)));
 }
 
 /// Removes forgotten launches. It comes before the write-ahead: one write removes a launch and

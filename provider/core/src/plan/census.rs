@@ -91,13 +91,17 @@ impl<'a> Census<'a> {
         count(live).saturating_add(self.on_their_way())
     }
 
-    /// How many more instances the pool may have. Instances that should have ended and did not use
-    /// up the maximum, although they do not count.
+    /// How many more instances the pool may have.
     pub(super) fn room(&self, maximum: u32) -> u32 {
+        maximum.saturating_sub(self.have().saturating_add(self.stuck()))
+    }
+
+    /// How many instances should have ended and did not. They use up the maximum, although they do
+    /// not count.
+    pub(super) fn stuck(&self) -> u32 {
         let is_stuck =
             |(i, s): &&(&Instance, Standing)| *s == Standing::Over && self.observed.stays(&i.id);
-        let stuck = count(self.live.iter().filter(is_stuck).count());
-        maximum.saturating_sub(self.have().saturating_add(stuck))
+        count(self.live.iter().filter(is_stuck).count())
     }
 
     /// How many instances EC2 may still bring.

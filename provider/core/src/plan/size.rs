@@ -147,7 +147,8 @@ fn plan_number(
     let ending = count(plan.actions.len() - before);
     // An unanswered launch may have brought instances. It is not repeated where these could be too
     // many.
-    let repeats = if surplus > disrupted || have - ending > desired.size.maximum {
+    let stays = (have - ending).saturating_add(census.stuck());
+    let repeats = if surplus > disrupted || stays > desired.size.maximum {
         Vec::new()
     } else {
         repeats(desired, source, &census.pending, now)

@@ -187,6 +187,22 @@ fn a_smaller_pool_repeats_no_launch_that_could_be_one_too_many() {
 }
 
 #[test]
+fn an_unanswered_launch_is_not_repeated_into_the_place_of_an_instance_that_did_not_end() {
+    let mut world = World::default();
+    world.observed.instances = vec![instance("i-1", 1, InstanceState::Running)];
+    world.observed.ending = [("i-1".to_owned(), "surplus".to_owned())].into();
+    world.observed.launches = vec![launch(2, None)];
+    world.observed.launch_generation = 2;
+    let first = plan(&desired(1), &world.observed, NOW);
+    assert!(matches!(first.actions[0], Action::Terminate { .. }), "{first:?}");
+    world.observed.unended = ["i-1".to_owned()].into();
+    let stuck = plan(&desired(1), &world.observed, NOW);
+    assert_eq!(stuck.actions, [], "launch 2 would be the second instance");
+    let room = plan(&desired(2), &world.observed, NOW);
+    assert_eq!(launches(&room.actions)[0].launch, 2);
+}
+
+#[test]
 fn a_reclaimed_instance_is_replaced_under_a_new_number() {
     let mut world = World::default();
     let mut dead = instance("i-1", 1, InstanceState::Terminated);
