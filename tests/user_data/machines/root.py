@@ -22,9 +22,11 @@ PACKAGES = [
     "apt",
     "ca-certificates",
     "cloud-init",
+    "git",
     "locales",
     "lsb-release",
     "openssh-server",
+    "rsync",
 ]
 PACKAGES += ["sudo", "systemd"]
 # What the tests themselves use.
