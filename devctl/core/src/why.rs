@@ -158,12 +158,21 @@ fn state(workspace: Workspace<'_>) -> String {
         None => format!("{name} is new: the platform has not looked at it yet"),
         Some(Phase::Ready) => match workspace.stops_at() {
             Some(at) => {
-                format!("{name} is Ready, and stops at {at:.0} unless it is used or extended")
+                let unless = match stops_because(workspace) {
+                    Some(StopReason::Idle) => " unless it is used",
+                    Some(StopReason::MaxLifetime) => " unless it is extended",
+                    _ => "",
+                };
+                format!("{name} is Ready, and stops at {at:.0}{unless}")
             }
             None => format!("{name} is Ready"),
         },
         Some(_) => format!("{name} is {}", workspace.phase_text()),
     }
+}
+
+fn stops_because(workspace: Workspace<'_>) -> Option<StopReason> {
+    workspace.typed("/status/lifecycle/stopsBecause")
 }
 
 /// The cause of a workspace that stopped.
@@ -176,7 +185,7 @@ fn stopped(workspace: Workspace<'_>) -> Option<Cause> {
     }
     let because: Option<StopReason> = workspace
         .typed("/status/lifecycle/stoppedBecause")
-        .or_else(|| workspace.typed("/status/lifecycle/stopsBecause"));
+        .or_else(|| stops_because(workspace));
     let reason = match because? {
         StopReason::State => "State",
         StopReason::Idle => "Idle",
@@ -224,7 +233,7 @@ fn cause(workspace: Workspace<'_>, condition: &str, reason: &str, message: &str)
     }
 }
 
-/// A step with the workspace's name, and the place where its claim is changed.
+/// A step with the workspace's name, the place where its claim is changed, and what keeps it running.
 fn filled(step: &str, workspace: Workspace<'_>) -> String {
     let (name, namespace) = (workspace.name(), workspace.namespace());
     let edit = if workspace.is_from_git() {
@@ -232,7 +241,13 @@ fn filled(step: &str, workspace: Workspace<'_>) -> String {
     } else {
         format!("kubectl edit gpuws {name} --namespace {namespace}")
     };
+    let keep = match stops_because(workspace) {
+        Some(StopReason::Idle) => "use it: devctl ssh {name}",
+        Some(StopReason::MaxLifetime) => "devctl extend {name} 2h",
+        Some(StopReason::State | StopReason::Requested) | None => "devctl show {name}",
+    };
     step.replace("{edit}", &edit)
+        .replace("{keep}", keep)
         .replace("{name}", name)
         .replace("{namespace}", namespace)
 }

@@ -188,6 +188,17 @@ impl<'a> Workspace<'a> {
         self.time("/status/lifecycle/stopsAt")
     }
 
+    /// When its run ends at the latest, used or not; none if no limit is known.
+    pub fn run_ends_at(self) -> Option<Timestamp> {
+        let longest = || {
+            let limit = text(self.0, "/status/lifecycle/limits/maxLifetime")?;
+            let started = self.time("/status/lifecycle/startedAt")?;
+            started.checked_add(api::duration::duration(limit)?).ok()
+        };
+        self.time("/status/lifecycle/extension/grantedUntil")
+            .or_else(longest)
+    }
+
     /// An amount of US dollars of `status.cost`.
     pub fn cost(self, field: &str) -> Option<f64> {
         self.0.pointer("/status/cost")?.get(field)?.as_f64()

@@ -31,6 +31,18 @@ def test_stop_start_and_extend_are_annotations(
     assert after["spec"]["parameters"] == before["spec"]["parameters"]
 
 
+def test_a_workspace_that_is_idle_can_be_extended(devctl: Devctl) -> None:
+    """An extension is about the longest run, which ends long after the idle stop."""
+    devctl.says("create", "work", "cpu-small", "--lifetime", "3h", "--idle", "1h")
+    lifecycle = devctl.object("show", "work")["status"]["lifecycle"]
+    assert lifecycle["stopsBecause"] == "Idle"
+    extended = devctl("extend", "work", "30m")
+    assert extended.returncode == 0 and "it is idle" in extended.stderr
+    until = datetime.fromisoformat(extended.stdout.split(" until ")[1].split(",")[0].strip())
+    started = datetime.fromisoformat(lifecycle["startedAt"])
+    assert (until - started).total_seconds() == 3 * 3600 + 1800
+
+
 def test_a_deleted_workspace_says_what_stays(devctl: Devctl, alice: Workspaces) -> None:
     devctl.says("create", "work", "cpu-small", "--home", "1Gi")
     # Nobody can be asked, and files would be lost.

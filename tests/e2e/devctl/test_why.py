@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from devctl.program import Devctl
 from environment.cluster import CLAIMS, Cluster
 from environment.emulator import Emulator
@@ -50,6 +52,7 @@ def test_an_owner_who_is_somebody_else(devctl: Devctl) -> None:
     assert "devctl why work" in said or "kubectl edit" in said
 
 
+@pytest.mark.alone
 def test_a_quota_of_aws_names_the_platform_team_and_the_code(
     devctl: Devctl, emulator: Emulator
 ) -> None:

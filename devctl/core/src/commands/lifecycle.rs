@@ -135,15 +135,15 @@ pub(super) async fn extend(call: Call<'_>, given: &Extend) -> Result<u8, Problem
         );
     }
     let because: Option<StopReason> = workspace.typed("/status/lifecycle/stopsBecause");
-    let Some(stops) = workspace.stops_at() else {
-        return say(call, name, "has no planned stop", Style::Plain);
-    };
     if because == Some(StopReason::Idle) {
         let line =
             "it stops because it is idle: using it keeps it; extend is about its longest run";
         call.host.terminal.note(&line.into());
     }
-    let until = until(stops.max(call.host.clock.now()), given.by)?;
+    let Some(ends) = workspace.run_ends_at() else {
+        return say(call, name, "has no longest run to extend", Style::Plain);
+    };
+    let until = until(ends.max(call.host.clock.now()), given.by)?;
     let wish = format!("{until:.0}");
     let stored = annotate(call, &target, &claim, EXTEND_UNTIL, &wish).await?;
     let asked: Timestamp = wish.parse().unwrap_or(until);

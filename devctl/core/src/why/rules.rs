@@ -40,7 +40,7 @@ pub struct Rule {
     pub reason: &'static str,
     /// Who can change it.
     pub who: Who,
-    /// What to do. `{name}`, `{namespace}` and `{edit}` are filled in.
+    /// What to do. `{name}`, `{namespace}`, `{edit}` and `{keep}` are filled in.
     pub next: &'static [&'static str],
     /// Whether the platform refuses the claim as it is. It does not pass by itself.
     pub is_refusal: bool,
@@ -240,12 +240,12 @@ pub static RULES: &[Rule] = &[
     you(
         "StopScheduled",
         "StopsWithin30Minutes",
-        &["devctl extend {name} 2h, or use it"],
+        &["{keep}"],
     ),
     you(
         "StopScheduled",
         "StopsWithin5Minutes",
-        &["devctl extend {name} 2h, or use it"],
+        &["{keep}"],
     ),
     you(
         "Interrupting",
