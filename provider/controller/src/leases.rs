@@ -9,12 +9,12 @@ use api::pool::{END_LEASES, SpotPool};
 use api::tags;
 use async_trait::async_trait;
 use jiff::Timestamp;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Client, ResourceExt};
 use provider_aws::Tags;
-use provider_core::Lease;
+use provider_core::{Lease, Observed};
 use provider_runtime::policies::{self, Permitted};
 use provider_runtime::{finalizer, pause};
 use tokio::sync::SetOnce;
@@ -65,6 +65,9 @@ pub fn is_of(lease: &SpotLease, pool: &ObjectRef<SpotPool>) -> bool {
 pub trait Registry: Send + Sync {
     /// Whether a lease with this name and identity exists, and is not being deleted.
     async fn is_open(&self, name: &str, identity: &str) -> Result<bool, kube::Error>;
+
+    /// Whether a lease with this identity exists, whatever its name and its state.
+    async fn exists(&self, identity: &str) -> Result<bool, kube::Error>;
 }
 
 /// The leases of one namespace, from the API server.
@@ -88,6 +91,17 @@ impl Registry for LiveLeases {
             let own = self.seals.of(&lease);
             let is_same = own.is_ok_and(|own| own.value == identity);
             is_same && is_kept(&lease) && lease.metadata.deletion_timestamp.is_none()
+        }))
+    }
+
+    async fn exists(&self, identity: &str) -> Result<bool, kube::Error> {
+        let api: Api<DeserializeGuard<SpotLease>> =
+            Api::namespaced(self.client.clone(), &self.namespace);
+        let all = api.list(&ListParams::default()).await?;
+        // A lease that cannot be read may be any lease.
+        Ok(all.into_iter().any(|lease| match lease.0 {
+            Ok(lease) => self.seals.of(&lease).is_ok_and(|own| own.value == identity),
+            Err(_) => true,
         }))
     }
 }
@@ -131,6 +145,36 @@ impl Leasing {
             }
         }
         leasing
+    }
+
+    /// Forgets the bindings of leases that are gone and never got their instance.
+    ///
+    /// The provider persists a binding before it reads the lease, and tags the instance after that.
+    /// If it crashes after the first step, and the lease is gone, only the binding is left: it would
+    /// keep the instance for ever. An instance with the lease's tag keeps its binding.
+    ///
+    /// # Errors
+    ///
+    /// The API server does not tell which leases exist. Then the bindings stay.
+    pub async fn forget_gone(
+        &self,
+        registry: &dyn Registry,
+        observed: &mut Observed,
+    ) -> Result<(), kube::Error> {
+        let is_untagged = |id: &String| {
+            let mut instances = observed.instances.iter();
+            instances.any(|i| i.id == *id && i.lease.is_none())
+        };
+        let is_known = |uid: &String| self.leases.iter().any(|lease| lease.uid == *uid);
+        let unknown = observed.bindings.iter();
+        let unknown = unknown.filter(|(uid, id)| !is_known(uid) && is_untagged(id));
+        let unknown: Vec<String> = unknown.map(|(uid, _)| uid.clone()).collect();
+        for uid in unknown {
+            if !registry.exists(&uid).await? {
+                observed.bindings.remove(&uid);
+            }
+        }
+        Ok(())
     }
 
     fn add(&mut self, pool: &SpotPool, lease: &SpotLease, uid: String, now: Timestamp) {

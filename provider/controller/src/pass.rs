@@ -232,6 +232,10 @@ impl Pass<'_> {
         };
         let mut news = match found {
             Ok(()) => {
+                if let Err(error) = self.leasing.forget_gone(self.registry, observed).await {
+                    let pool = self.pool.name_any();
+                    tracing::warn!(pool, %error, "cannot tell whether leases are gone");
+                }
                 acted.launch = self.note_births(before, observed);
                 self.note_lost(before, observed)
             }

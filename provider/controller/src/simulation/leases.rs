@@ -172,6 +172,32 @@ fn a_lease_that_is_deleted_while_it_gets_an_instance_leaves_none_behind() {
 }
 
 #[test]
+fn a_crash_after_the_binding_of_a_lease_that_is_gone_keeps_no_instance_for_it() {
+    let mut world = settled(3);
+    let lease = ask(&world, None);
+    end(&world, &lease);
+    world.earth.lock().let_leases_go();
+    assert!(world.earth.lock().lease(&lease).is_none());
+    // The provider's cache is older than the end of the lease.
+    let behind = super::provider::Behind {
+        versions: 2,
+        looks: 0,
+    };
+    let stop = super::earth::Stop {
+        at: super::earth::At::Named("status"),
+        how: How::DiesAfter,
+    };
+    world.provider.look(&world.earth);
+    world.reconcile(behind, Some(stop), |_| {});
+    let bound = |world: &World| world.observation().leases;
+    assert!(bound(&world).contains_key(&lease), "no binding to forget");
+    world.settle().unwrap();
+    assert_eq!(bound(&world), [].into());
+    assert_eq!((instance_of(&world, &lease), live(&world)), (None, 1));
+    world.assert_lawful();
+}
+
+#[test]
 fn a_removed_key_is_removed_from_the_instance() {
     let mut world = settled(3);
     let lease = ask(&world, None);

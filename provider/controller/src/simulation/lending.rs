@@ -255,4 +255,8 @@ impl Registry for Shared {
         let lease = earth.lease(uid);
         Ok(lease.is_some_and(|lease| lease.metadata.deletion_timestamp.is_none()))
     }
+
+    async fn exists(&self, uid: &str) -> Result<bool, kube::Error> {
+        Ok(self.lock().lease(uid).is_some())
+    }
 }
