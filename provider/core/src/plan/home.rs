@@ -159,6 +159,9 @@ impl Planner<'_> {
             }),
             _ => {
                 if volume.is_free() {
+                    if record.copy_of.is_none() {
+                        self.clean_up(record);
+                    }
                     self.place(home, record, volume, usable);
                 } else {
                     self.plan_attached(record, volume, usable);
@@ -237,7 +240,8 @@ impl Planner<'_> {
     }
 
     /// Deletes the old volumes and snapshots of moves, one after the other. It is called once an
-    /// instance has the copy.
+    /// instance has the copy. The last old volume is deleted then only, so without one the snapshots
+    /// go also while no instance has the copy.
     fn clean_up(&mut self, record: &HomeRecord) {
         if let Some(volume_id) = self.oldest_source(record) {
             self.act(HomeAction::DeleteVolume { volume_id });

@@ -68,6 +68,36 @@ fn a_home_moves_step_by_step_and_nothing_goes_before_its_copy_is_in_use() {
 }
 
 #[test]
+fn a_snapshot_of_a_finished_move_is_deleted_although_the_machine_is_gone() {
+    let (mut world, desired) = moving(Some(SnapshotState::Completed));
+    let steps_of = |world: &World, desired: &Desired| {
+        let next = plan(desired, &world.observed, NOW);
+        let steps = of_home(&next.actions).into_iter().map(HomeAction::step);
+        (steps.collect::<Vec<_>>(), next)
+    };
+    // The volume of the new zone is made and attached, and the old one is deleted.
+    for _ in 0..3 {
+        let (steps, next) = steps_of(&world, &desired);
+        assert!(!steps.contains(&HomeStep::DeleteSnapshot), "{next:?}");
+        world.apply(&next);
+        settle(&mut world);
+    }
+    assert_eq!(world.observed.home.volumes.len(), 1);
+    world.observed.instances.clear();
+    world.observed.home.volumes[0].attachment = None;
+    world.observed.home.volumes[0].state = provider_core::VolumeState::Available;
+    let stopped = Desired {
+        size: provider_core::Size::NONE,
+        ..desired
+    };
+    let (steps, next) = steps_of(&world, &stopped);
+    assert_eq!(steps, [HomeStep::DeleteSnapshot]);
+    world.apply(&next);
+    settle(&mut world);
+    assert_eq!(steps_of(&world, &stopped).0, []);
+}
+
+#[test]
 fn a_failed_snapshot_is_made_again_and_never_believed() {
     let (world, desired) = moving(Some(SnapshotState::Error));
     let next = plan(&desired, &world.observed, NOW);
