@@ -13,7 +13,7 @@ use super::{Next, Pass, Passed, Want, Work};
 use crate::account::Elsewhere;
 use crate::act::Acted;
 use crate::holds::Holds;
-use crate::region::{GROUP_UNSEEN, Snapshot};
+use crate::region::Snapshot;
 use crate::status_writer::{PoolStore, StatusWriter};
 use crate::step_error::{AFTER_ERROR, StepError};
 use crate::validate::Invalid;
@@ -195,11 +195,13 @@ impl Pass<'_> {
         if observed.home.is_unseen {
             shown.home.clone_from(&before.home);
         }
-        // An old list may lack a group that was created since.
-        let is_old = |at: Timestamp| self.now.duration_since(at) > GROUP_UNSEEN;
-        if shown.security_group_id.is_none() && snapshot.groups_at.is_none_or(is_old) {
-            let group = &before.security_group_id;
-            shown.security_group_id.clone_from(group);
+        // A list may lack the group. So only another group, or the provider's own deletion, takes the
+        // place of the group that the status names.
+        let groups = snapshot.groups.get(&self.identity.value);
+        let is_listed = |id: &String| groups.into_iter().flatten().any(|group| group.id == *id);
+        if shown.security_group_id.is_none() {
+            let group = before.security_group_id.clone();
+            shown.security_group_id = group.filter(|id| !(self.deleted && is_listed(id)));
         }
         writer.observe(shown);
         self.until_doubt(&observed.instances, &consoles)

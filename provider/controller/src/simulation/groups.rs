@@ -170,3 +170,26 @@ fn launch_into_a_new_group(groups: YoungGroups, listed_after: i64) {
     world.settle().unwrap();
     world.assert_lawful();
 }
+
+#[test]
+fn a_list_that_lacks_the_group_does_not_take_it_from_the_status() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    let named = |world: &World| world.observation().security_group_id;
+    let group = named(&world);
+    assert!(group.is_some());
+    let mut earth = world.earth.lock();
+    let until = earth.now + SignedDuration::from_mins(10);
+    earth.cloud.firewall.groups[0].listed_from = until;
+    drop(earth);
+    world.always("CreateSecurityGroup", Fault::LostReply);
+    // A new process does not remember that the group was created.
+    world.provider = super::provider::Provider::new(&world.earth);
+    world.work_for(300);
+    assert_eq!(named(&world), group);
+    world.earth.lock().faults.end();
+    world.wait(600);
+    world.settle().unwrap();
+    assert_eq!(named(&world), group);
+    world.assert_lawful();
+}
