@@ -71,12 +71,12 @@ def installed(program: Path, user: Workspaces, folder: Path) -> Devctl:
 @pytest.fixture
 def instance(devctl: Devctl) -> Callable[..., str]:
     """Creates an EC2 workspace that boots, and waits for it."""
+    return lambda name, *options: booted(devctl, name, *options)
 
-    def create(name: str, *options: str) -> str:
-        return devctl.says(
-            *("create", name, "--instance-type", "g4dn.xlarge"),
-            *("--region", "us-east-1", "--opencv", "4.8.0"),
-            *("--allow", f"{host()}/32", *options),
-        )
 
-    return create
+def booted(devctl: Devctl, name: str, *options: str) -> str:
+    return devctl.says(
+        *("create", name, "--instance-type", "g4dn.xlarge"),
+        *("--region", "us-east-1", "--opencv", "4.8.0"),
+        *("--allow", f"{host()}/32", *options),
+    )

@@ -1,5 +1,6 @@
 """ssh's configuration of people who have one already."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -90,3 +91,16 @@ def test_help_and_completions_need_no_cluster(devctl: Devctl) -> None:
     assert helped.returncode == 0 and "devctl create my-dev" in helped.stdout
     for shell in ("bash", "zsh", "fish"):
         assert "devctl" in devctl.says("completion", shell)
+
+
+def test_kubectl_runs_it_as_its_plugin(devctl: Devctl, tmp_path: Path) -> None:
+    (tmp_path / "kubectl-gpuws").symlink_to(devctl.program)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["kubectl", "gpuws", "whoami", "-o", "json"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**devctl.variables(), "PATH": path},
+    )
+    assert json.loads(ran.stdout)["namespace"] == devctl.namespace

@@ -38,7 +38,9 @@ def test_a_workspace_that_is_idle_can_be_extended(devctl: Devctl) -> None:
     assert lifecycle["stopsBecause"] == "Idle"
     extended = devctl("extend", "work", "30m")
     assert extended.returncode == 0 and "it is idle" in extended.stderr
-    until = datetime.fromisoformat(extended.stdout.split(" until ")[1].split(",")[0].strip())
+    until = datetime.fromisoformat(
+        extended.stdout.split(" until ")[1].split(",")[0].strip()
+    )
     started = datetime.fromisoformat(lifecycle["startedAt"])
     assert (until - started).total_seconds() == 3 * 3600 + 1800
 

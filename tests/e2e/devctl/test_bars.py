@@ -1,0 +1,125 @@
+"""devctl is quick and small. The released program is measured, on its own."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.workspaces import Workspaces
+from devctl.conftest import booted
+from devctl.program import Devctl, as_owner
+from environment.cluster import CLAIMS, Cluster
+
+pytestmark = pytest.mark.alone
+
+MIB = 1 << 20
+WORKSPACES = 200
+# The many workspaces are copies that Crossplane leaves alone.
+PAUSED = {"crossplane.io/paused": "true"}
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("released") / "devctl"
+    build = ["cargo", "xtask", "devctl", "--release", path]
+    subprocess.run(build, check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def quick(released: Path, alice: Workspaces, tmp_path: Path) -> Devctl:
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True, mode=0o700)
+    as_owner(alice.owner, home / "kubeconfig")
+    return Devctl(released, home, alice.namespace, alice.key)
+
+
+@pytest.fixture
+def many(cluster: Cluster, quick: Devctl) -> Iterator[Devctl]:
+    """A namespace with many workspaces, each with the status of one that is Ready."""
+    quick.says("create", "work", "cpu-small")
+    claim = quick.object("show", "work")
+    namespace = "many-workspaces"
+    cluster.kubectl("create", "namespace", namespace)
+    copies = [
+        {
+            "apiVersion": claim["apiVersion"],
+            "kind": claim["kind"],
+            "metadata": {
+                "name": f"work-{number:03}",
+                "namespace": namespace,
+                "annotations": PAUSED,
+            },
+            "spec": {"parameters": claim["spec"]["parameters"]},
+            "status": claim["status"],
+        }
+        for number in range(WORKSPACES)
+    ]
+    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": copies})
+    cluster.kubectl("create", "-f", "-", stdin=everything)
+    cluster.kubectl("replace", "--subresource=status", "-f", "-", stdin=everything)
+    admin = quick.home / "kubeconfig"
+    shutil.copy(os.environ["KUBECONFIG"], admin)
+    yield Devctl(quick.program, quick.home, namespace, quick.key)
+    cluster.kubectl("delete", "namespace", namespace)
+
+
+def seconds(times: int, run: Callable[[], object]) -> float:
+    """The median duration. The first run fills caches."""
+    run()
+
+    def measured() -> float:
+        begun = time.perf_counter()
+        run()
+        return time.perf_counter() - begun
+
+    return statistics.median(measured() for _ in range(times))
+
+
+def quiet(*words: str | Path, env: dict[str, str] | None = None) -> None:
+    subprocess.run(
+        words, check=True, stdin=subprocess.DEVNULL, capture_output=True, env=env
+    )
+
+
+def test_the_program_is_small_and_starts_at_once(released: Path) -> None:
+    size = released.stat().st_size / MIB
+    took = seconds(20, lambda: quiet(released, "--help"))
+    print(f"{size:.1f} MiB; --help takes {took * 1000:.1f} ms")
+    assert size <= 12
+    assert took <= 0.020
+
+
+def test_a_list_of_many_workspaces_is_as_quick_as_kubectls(many: Devctl) -> None:
+    environment = many.variables()
+    ours = ("list", "--namespace", many.namespace)
+    names = many.says(*ours, "-o", "name").splitlines()
+    assert len(names) == WORKSPACES
+    took = seconds(9, lambda: quiet(many.program, *ours, env=environment))
+    theirs = ("kubectl", "get", CLAIMS, "-n", many.namespace)
+    kubectl = seconds(9, lambda: quiet(*theirs, env=environment))
+    print(f"devctl {took * 1000:.0f} ms, kubectl {kubectl * 1000:.0f} ms")
+    assert took <= 1.2 * kubectl
+
+
+def test_the_proxy_delays_no_connection(quick: Devctl) -> None:
+    booted(quick, "work")
+    status = quick.object("show", "work")["status"]
+    address = status.get("publicIp") or status["privateIp"]
+    config = [*quick.configured(), "-i", str(quick.key.private)]
+    quiet("ssh", *config, "work.ws", "true")
+    known = quick.home / ".local/state/devctl/known_hosts"
+    plain = [
+        *("-F", "none", "-i", str(quick.key.private)),
+        *("-o", f"UserKnownHostsFile={known}", "-o", "HostKeyAlias=work.ws"),
+    ]
+    proxied = seconds(15, lambda: quiet("ssh", *config, "work.ws", "true"))
+    direct = seconds(15, lambda: quiet("ssh", *plain, f"developer@{address}", "true"))
+    print(f"by the proxy {proxied * 1000:.0f} ms, plain {direct * 1000:.0f} ms")
+    assert proxied - direct <= 0.030
