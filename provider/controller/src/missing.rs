@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::condition;
+use api::condition::{self, Condition};
 use api::pool::{PoolInstance, SpotPool};
 use jiff::{SignedDuration, Timestamp};
 use provider_aws::{Ec2, Ec2Error};
@@ -27,24 +27,29 @@ const GROUP_UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(1);
 
 /// Until when a deleted pool may have a group that EC2 does not list. A provider may have created
 /// it right before the deletion, and have crashed before it wrote the status. A pool with a listed
-/// group has no other group.
+/// group has no other group, and none is created for a spec that was refused.
 pub(crate) fn group_in_doubt_until(pool: &SpotPool, observed: &Observed) -> Option<Timestamp> {
     let deleted_at = pool.metadata.deletion_timestamp.as_ref()?.0;
     let shown = pool.status.as_ref().map(|s| &s.at_provider);
     let was_shown = shown.is_some_and(|shown| shown.security_group_id.is_some());
-    let owned =
-        was_shown || (pool.spec.for_provider.security_group_ids.is_none() && !refused(pool));
-    (owned && observed.groups.is_empty())
-        .then(|| deleted_at.saturating_add(GROUP_UNSEEN_LIMIT).ok())
+    let is_owned = was_shown || pool.spec.for_provider.security_group_ids.is_none();
+    let since = match refusal(pool).filter(|_| !was_shown) {
+        // The first spec was refused, so no group was ever created.
+        Some(refusal) if refusal.observed_generation == Some(1) => return None,
+        Some(refusal) => refusal.last_transition_time.0.min(deleted_at),
+        None => deleted_at,
+    };
+    (is_owned && observed.groups.is_empty())
+        .then(|| since.saturating_add(GROUP_UNSEEN_LIMIT).ok())
         .flatten()
 }
 
-/// Whether the current spec was refused before anything was created for it. The deletion itself
-/// increments the generation.
-fn refused(pool: &SpotPool) -> bool {
+/// The refusal of the current spec; none if the spec was not refused. The deletion itself increments
+/// the generation.
+fn refusal(pool: &SpotPool) -> Option<&Condition> {
     let conditions = pool.status.as_ref().map(|s| s.conditions.as_slice());
     let last = pool.metadata.generation.unwrap_or_default() - 1;
-    condition::find(conditions.unwrap_or_default(), condition::LAUNCHED).is_some_and(|launched| {
+    condition::find(conditions.unwrap_or_default(), condition::LAUNCHED).filter(|launched| {
         launched.reason == ErrorClass::Configuration.as_str()
             && launched.observed_generation.is_some_and(|of| of >= last)
     })

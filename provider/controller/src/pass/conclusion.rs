@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use api::condition::{ConditionStatus, SYNCED};
 use api::pool::SpotPoolStatus;
-use jiff::Timestamp;
 use provider_core::{Desired, Observed, Offering, Plan, offerings, plan};
 use provider_runtime::conditions::{Verdict, reason};
 

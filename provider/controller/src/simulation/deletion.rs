@@ -161,6 +161,19 @@ fn a_pool_that_was_refused_and_mended_before_its_deletion_leaves_no_group() {
 }
 
 #[test]
+fn a_pool_that_is_refused_right_after_its_group_was_made_leaves_no_group() {
+    let mut world = World::new(pool(1));
+    world.earth.lock().cloud.pace.lists_group = SignedDuration::from_secs(30);
+    world.turn_until("AuthorizeSecurityGroupIngress", How::DiesBefore);
+    assert_eq!(world.earth.lock().cloud.firewall.ours().count(), 1);
+    world.edit(Edit::Image(GONE_IMAGE));
+    world.turn();
+    assert_eq!(world.observation().security_group_id, None, "it is known");
+    world.edit(Edit::Delete);
+    assert_released_within(&mut world, 120);
+}
+
+#[test]
 fn a_pool_deleted_with_a_group_that_others_use_says_so_and_stays() {
     let mut world = World::new(pool(1));
     world.settle().unwrap();
