@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::grammar::creating::{Capacity, Create, Where};
-use crate::object::Kind;
+use crate::object::{Kind, text};
 use crate::problem::{Code, Problem};
 
 /// The claim for a workspace.
@@ -34,6 +34,19 @@ pub fn flavor(wish: &Create) -> Option<&str> {
     wish.flavor.as_deref().or(wish.positional_flavor.as_deref())
 }
 
+/// Where a flavor is offered, as the platform writes it into the flavor's status: `EC2`, `Cluster` or
+/// `EC2, Cluster`. A new flavor has no status yet, so its halves tell.
+pub fn placements(flavor: &Value) -> String {
+    let halves = || {
+        let has = |field: &str| flavor.pointer(field).is_some();
+        let both = [("EC2", has("/spec/ec2")), ("Cluster", has("/spec/image"))];
+        let offered = both.into_iter().filter_map(|(place, is)| is.then_some(place));
+        offered.collect::<Vec<_>>().join(", ")
+    };
+    let told = text(flavor, "/status/placements").map(str::to_owned);
+    told.unwrap_or_else(halves)
+}
+
 /// Where the workspace runs: as asked, or where its options belong, or where its flavor is offered.
 pub fn placement(wish: &Create, placements: Option<&str>) -> Result<Where, Problem> {
     let for_pods = for_pods(wish);
@@ -56,7 +69,6 @@ pub fn placement(wish: &Create, placements: Option<&str>) -> Result<Where, Probl
         (None, _, Some(_)) => return Ok(Where::Ec2),
         (None, None, None) => {}
     }
-    // As the platform writes it in the status of a flavor: `EC2`, `Cluster` or `EC2, Cluster`.
     match placements {
         Some("Cluster") => Ok(Where::Cluster),
         _ => Ok(Where::Ec2),
@@ -303,6 +315,21 @@ mod tests {
             parameters_of("a --queue q --priority high", None),
             json!({"placement": "Cluster", "queue": {"name": "q", "priorityClass": "high"}})
         );
+    }
+
+    #[test]
+    fn a_flavor_that_the_platform_has_not_looked_at_yet_tells_its_placements_itself() {
+        let pods = json!({"image": "i", "cpu": "1", "memory": "1Gi"});
+        let mut both = pods.clone();
+        both["ec2"] = json!({"instanceTypes": ["g4dn.xlarge"]});
+        for (flavor, expected) in [
+            (json!({"spec": pods}), "Cluster"),
+            (json!({"spec": both}), "EC2, Cluster"),
+            (json!({"spec": {"ec2": both["ec2"]}}), "EC2"),
+            (json!({"spec": both, "status": {"placements": "EC2"}}), "EC2"),
+        ] {
+            assert_eq!(placements(&flavor), expected, "{flavor}");
+        }
     }
 
     #[test]

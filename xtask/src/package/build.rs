@@ -150,7 +150,7 @@ fn pack(
         files,
         tag: match request.profile {
             Profile::Dev => format!("v{version}-dev.{}", &digest[..12]),
-            Profile::Release => format!("v{version}"),
+            Profile::Release | Profile::Small => format!("v{version}"),
         },
         missing: staged.missing.clone(),
     })

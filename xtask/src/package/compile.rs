@@ -24,6 +24,8 @@ pub(super) enum Profile {
     Dev,
     /// Optimised, and without any path of this machine.
     Release,
+    /// The same, and optimised for size: for programs that people download.
+    Small,
 }
 
 impl Profile {
@@ -31,13 +33,27 @@ impl Profile {
         match self {
             Self::Dev => "debug",
             Self::Release => "release",
+            Self::Small => "small",
+        }
+    }
+
+    /// The profile's name in Cargo.toml.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Release => "release",
+            Self::Small => "small",
         }
     }
 }
 
 /// Compiles one program of this checkout that is in no package, and writes it without symbols.
 pub(crate) fn write(program: &str, is_release: bool, platform: Platform, to: &Path) -> Outcome<()> {
-    let profile = super::profile(is_release);
+    let profile = if is_release {
+        Profile::Small
+    } else {
+        Profile::Dev
+    };
     let folder = Source::here().compile_programs(&[program], profile, platform, None)?;
     let mut strip = Command::new(platform.tool("strip"));
     output(strip.arg("-o").arg(to).arg(folder.join(program)))?;
@@ -93,7 +109,8 @@ impl Source {
         cargo
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target)
-            .args(["build", "--workspace", "--locked"]);
+            .args(["build", "--workspace", "--locked"])
+            .args(["--profile", profile.name()]);
         for program in programs {
             cargo.args(["--bin", program]);
         }
@@ -104,8 +121,10 @@ impl Source {
             self.apart(&mut cargo, platform);
             self.target.join(platform.triple())
         };
-        if profile == Profile::Release {
-            cargo.arg("--release");
+        if profile == Profile::Small {
+            // Gathering entropy from jitter takes AWS-LC 40 ms at each start of a program. Without it
+            // AWS-LC asks the kernel.
+            cargo.env("AWS_LC_SYS_NO_JITTER_ENTROPY", "1");
         }
         cargo::run(&mut cargo, &format!("compile-{}", profile.folder()), step)?;
         Ok(folder.join(profile.folder()))

@@ -97,7 +97,7 @@ async fn wanted(call: Call<'_>, given: &Create) -> Result<Value, Problem> {
 async fn placements(call: Call<'_>, flavor: &str) -> Result<Option<String>, Problem> {
     let object = Reference::new(Kind::Flavor, "", flavor);
     match call.host.api.get(&object).await {
-        Ok(found) => Ok(text(&found, "/status/placements").map(str::to_owned)),
+        Ok(found) => Ok(Some(claim::placements(&found))),
         Err(refused) if refused.is_forbidden() => Ok(None),
         Err(refused) => Err(refused
             .problem(&object)
