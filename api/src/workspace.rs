@@ -253,8 +253,9 @@ pub struct GpuDevWorkspaceStatus {
     /// the same as long as the claim exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Command that logs in, for example `ssh developer@203.0.113.7`. It is not in
-    /// `status.connectionDetails`, because Crossplane replaces the schema of that field in claims.
+    /// Command that logs in: `ssh developer@203.0.113.7` for an instance, `devctl ssh my-dev
+    /// --namespace dev-alice` for pods. It is not in `status.connectionDetails`, because Crossplane
+    /// replaces the schema of that field in claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<String>,
     /// Machine in a few words: the type of the EC2 instance, or number and flavor of the pods, for

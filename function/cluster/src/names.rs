@@ -43,6 +43,8 @@ const LONGEST: usize = 47;
 pub struct Names {
     /// The name of the `StatefulSet` and of its Service.
     pub name: String,
+    /// The name of the claim.
+    pub claim: String,
     /// The namespace of the claim.
     pub namespace: String,
     /// The DNS domain of the cluster.
@@ -98,6 +100,7 @@ impl<'a> Naming<'a> {
                 None if is_prefixed && !self.has_earlier_homes => prefixed(self.prefix(), name),
                 None => bare(name),
             },
+            claim: name.clone(),
             namespace: namespace.clone(),
             domain: domain.to_owned(),
             observed: self.observed_names(),

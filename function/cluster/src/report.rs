@@ -50,7 +50,12 @@ impl Subject<'_> {
         let status = GpuDevWorkspaceStatus {
             phase: Some(phase),
             message: cause.as_ref().map(|cause| cause.message.clone()),
-            ssh: ready.then(|| report::ssh(&host)),
+            ssh: ready.then(|| {
+                let Names {
+                    claim, namespace, ..
+                } = self.names;
+                report::ssh_by_devctl(claim, namespace)
+            }),
             private_ip: self.ready_ip(0),
             opencv_version: self.pods.map(|pods| pods.opencv_version.clone()),
             pytorch_version: self.pods.map(|pods| pods.pytorch_version.clone()),

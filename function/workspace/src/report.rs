@@ -62,6 +62,12 @@ pub fn ssh(host: &str) -> String {
     format!("ssh {USER}@{host}")
 }
 
+/// The command to log in to the pods of a workspace. Outside the cluster, nothing resolves a pod's
+/// name and nothing leads to its address, so devctl connects through the API server.
+pub fn ssh_by_devctl(claim: &str, namespace: &str) -> String {
+    format!("devctl ssh {claim} --namespace {namespace}")
+}
+
 /// The machine of a workspace in a few words; none if it has none.
 pub fn machine(status: &GpuDevWorkspaceStatus) -> Option<String> {
     let pods = status.pods.as_ref();

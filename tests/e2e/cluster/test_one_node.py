@@ -14,7 +14,8 @@ def test_the_owner_logs_in_to_a_verified_host_and_nobody_else_does(
     status = alice.ready("vision", seconds=120)
     assert status["phase"] == "Ready"
     host = f"gpuws-vision-0.gpuws-vision.{alice.namespace}.svc.cluster.local"
-    assert status["ssh"] == f"ssh developer@{host}"
+    assert status["nodes"][0]["host"] == host
+    assert status["ssh"] == f"devctl ssh vision --namespace {alice.namespace}"
 
     said = alice.run(
         "vision", "python", "-c", "'import torch, cv2; print(cv2.__version__)'"

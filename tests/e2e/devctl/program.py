@@ -22,10 +22,15 @@ class Devctl:
     environment: dict[str, str] = field(default_factory=dict)
 
     def __call__(
-        self, *arguments: str, stdin: str | None = None, seconds: float = 300
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        seconds: float = 300,
+        folder: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self.program, *arguments],
+            cwd=folder,
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
