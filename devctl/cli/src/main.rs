@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use clap::Parser;
 use devctl_core::commands;
 use devctl_core::commands::call::Call;
-use devctl_core::grammar::{Arguments, Command, Shell};
+use devctl_core::grammar::{Arguments, Command};
 use devctl_core::host::{Files, Host, Terminal};
 use devctl_core::output::{self, Format};
 use devctl_core::problem::{Code, Problem};
 
 mod clock;
 mod cluster;
+mod completion;
 mod files;
 mod programs;
 mod reach;
@@ -22,13 +23,14 @@ mod terminal;
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
+    completion::answer();
     let mut arguments = Arguments::parse();
     let terminal = terminal::Screen::new();
     if let Command::Completion(given) = &arguments.command {
         return ExitCode::from(ended(
             &terminal,
             Format::Table,
-            completion(&terminal, given.shell),
+            completion::script(&terminal, given.shell),
         ));
     }
     if let Command::Manual(given) = &arguments.command {
@@ -138,18 +140,5 @@ fn manual(folder: &std::path::Path) -> Result<u8, Problem> {
             format!("{}: {error}", folder.display()),
         )
     })?;
-    Ok(0)
-}
-
-fn completion(terminal: &terminal::Screen, shell: Shell) -> Result<u8, Problem> {
-    use clap::CommandFactory;
-    let shell = match shell {
-        Shell::Bash => clap_complete::Shell::Bash,
-        Shell::Zsh => clap_complete::Shell::Zsh,
-        Shell::Fish => clap_complete::Shell::Fish,
-    };
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "devctl", &mut script);
-    terminal.document(&String::from_utf8_lossy(&script))?;
     Ok(0)
 }

@@ -40,7 +40,9 @@ pub fn placements(flavor: &Value) -> String {
     let halves = || {
         let has = |field: &str| flavor.pointer(field).is_some();
         let both = [("EC2", has("/spec/ec2")), ("Cluster", has("/spec/image"))];
-        let offered = both.into_iter().filter_map(|(place, is)| is.then_some(place));
+        let offered = both
+            .into_iter()
+            .filter_map(|(place, is)| is.then_some(place));
         offered.collect::<Vec<_>>().join(", ")
     };
     let told = text(flavor, "/status/placements").map(str::to_owned);
@@ -326,7 +328,10 @@ mod tests {
             (json!({"spec": pods}), "Cluster"),
             (json!({"spec": both}), "EC2, Cluster"),
             (json!({"spec": {"ec2": both["ec2"]}}), "EC2"),
-            (json!({"spec": both, "status": {"placements": "EC2"}}), "EC2"),
+            (
+                json!({"spec": both, "status": {"placements": "EC2"}}),
+                "EC2",
+            ),
         ] {
             assert_eq!(placements(&flavor), expected, "{flavor}");
         }

@@ -237,16 +237,8 @@ pub static RULES: &[Rule] = &[
     platform(BUDGET, "BudgetMissing"),
     refusal(platform(BUDGET, "OtherNamespace")),
     platform(BUDGET, "PriceMissing"),
-    you(
-        "StopScheduled",
-        "StopsWithin30Minutes",
-        &["{keep}"],
-    ),
-    you(
-        "StopScheduled",
-        "StopsWithin5Minutes",
-        &["{keep}"],
-    ),
+    you("StopScheduled", "StopsWithin30Minutes", &["{keep}"]),
+    you("StopScheduled", "StopsWithin5Minutes", &["{keep}"]),
     you(
         "Interrupting",
         "InterruptionWarning",

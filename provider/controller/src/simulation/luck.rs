@@ -114,7 +114,9 @@ impl Luck {
             own
         };
         if let Some(log) = &mut self.log {
-            log.push(format!("a second provider begins, with the account {account}"));
+            log.push(format!(
+                "a second provider begins, with the account {account}"
+            ));
         }
         Provider::signed_for(&self.world.earth, account)
     }

@@ -194,7 +194,10 @@ fn an_unanswered_launch_is_not_repeated_into_the_place_of_an_instance_that_did_n
     world.observed.launches = vec![launch(2, None)];
     world.observed.launch_generation = 2;
     let first = plan(&desired(1), &world.observed, NOW);
-    assert!(matches!(first.actions[0], Action::Terminate { .. }), "{first:?}");
+    assert!(
+        matches!(first.actions[0], Action::Terminate { .. }),
+        "{first:?}"
+    );
     world.observed.unended = ["i-1".to_owned()].into();
     let stuck = plan(&desired(1), &world.observed, NOW);
     assert_eq!(stuck.actions, [], "launch 2 would be the second instance");
