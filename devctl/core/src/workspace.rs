@@ -243,6 +243,20 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_run_ends_by_its_limit_or_by_what_was_granted_and_not_by_the_next_stop() {
+        let mut claim = json!({"metadata": {"name": "a"}, "status": {"lifecycle": {
+            "startedAt": "2026-11-27T10:00:00Z", "stopsAt": "2026-11-27T11:00:00Z",
+            "stopsBecause": "Idle", "limits": {"maxLifetime": "3h"},
+        }}});
+        let ends = |claim: &Value| Workspace::new(claim).run_ends_at().map(|at| at.to_string());
+        assert_eq!(ends(&claim).as_deref(), Some("2026-11-27T13:00:00Z"));
+        claim["status"]["lifecycle"]["extension"] = json!({"grantedUntil": "2026-11-27T14:30:00Z"});
+        assert_eq!(ends(&claim).as_deref(), Some("2026-11-27T14:30:00Z"));
+        claim["status"]["lifecycle"] = json!({"startedAt": "2026-11-27T10:00:00Z"});
+        assert_eq!(ends(&claim), None, "no limit");
+    }
+
+    #[test]
     fn a_workspace_that_is_being_deleted_is_not_ready() {
         let claim = json!({
             "metadata": {"deletionTimestamp": "2026-11-27T10:00:00Z"},
