@@ -24,6 +24,28 @@ fn live(world: &World) -> usize {
 }
 
 #[test]
+fn a_launch_is_not_repeated_beside_an_instance_whose_end_fails() {
+    let mut world = running(1);
+    world.edit(Edit::Size(size(2)));
+    world.turn_until("CreateFleet", How::DiesBefore);
+    world.always("TerminateInstances", Fault::Refused("Dispatch"));
+    world.edit(Edit::Size(size(0)));
+    world.turn();
+    let known = world.observation();
+    assert_eq!(known.ending.len(), 1, "{known:?}");
+    assert_eq!(known.launches.len(), 1, "{known:?}");
+    // There is room for one: the instance that does not end, or that of the launch.
+    world.edit(Edit::Size(size(1)));
+    world.work_for(60);
+    assert_eq!(live(&world), 1);
+    world.assert_lawful();
+    world.earth.lock().faults.end();
+    world.settle().unwrap();
+    assert_eq!(live(&world), 1);
+    world.assert_lawful();
+}
+
+#[test]
 fn a_pool_ends_on_time_and_says_why() {
     let mut world = running(2);
     world.edit(Edit::EndsIn(Some(600)));
