@@ -13,7 +13,9 @@ use devctl_core::object::{Kind, text};
 use devctl_core::problem::{Code, Problem};
 
 use crate::cluster::Cluster;
-use crate::{files, settings, terminal};
+use crate::files::Disk;
+use crate::settings;
+use crate::terminal::Screen;
 
 /// The variable by which a shell's script asks for candidates.
 const VARIABLE: &str = "DEVCTL_COMPLETE";
@@ -28,7 +30,7 @@ pub(crate) fn answer() {
 }
 
 /// Prints the script that makes a shell ask devctl for candidates.
-pub(crate) fn script(terminal: &terminal::Screen, shell: Shell) -> Result<u8, Problem> {
+pub(crate) fn script(terminal: &Screen, shell: Shell) -> Result<u8, Problem> {
     let name = match shell {
         Shell::Bash => "bash",
         Shell::Zsh => "zsh",
@@ -100,7 +102,7 @@ fn candidates(kind: Kind, current: &OsStr) -> Vec<CompletionCandidate> {
 async fn listed(kind: Kind) -> Option<Vec<(String, Option<String>)>> {
     let words = std::iter::once("devctl".to_owned()).chain(shared(std::env::args()));
     let mut arguments = Arguments::try_parse_from(words.chain(["list".to_owned()])).ok()?;
-    settings(&files::Disk::new().ok()?, &mut arguments).ok()?;
+    settings::fill_in(&Disk::new().ok()?, &mut arguments).ok()?;
     let cluster = Cluster::open(&arguments.shared).await.ok()?;
     let (scope, note) = match kind {
         Kind::Claim => (

@@ -7,7 +7,7 @@ use clap::Parser;
 use devctl_core::commands;
 use devctl_core::commands::call::Call;
 use devctl_core::grammar::{Arguments, Command};
-use devctl_core::host::{Files, Host, Terminal};
+use devctl_core::host::{Host, Terminal};
 use devctl_core::output::{self, Format};
 use devctl_core::problem::{Code, Problem};
 
@@ -17,6 +17,7 @@ mod completion;
 mod files;
 mod programs;
 mod reach;
+mod settings;
 mod terminal;
 
 /// The exit code after Ctrl-C: 128 and the number of SIGINT, as in shells.
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
 
 async fn run(terminal: &terminal::Screen, arguments: &mut Arguments) -> Result<u8, Problem> {
     let files = files::Disk::new()?;
-    settings(&files, arguments)?;
+    settings::fill_in(&files, arguments)?;
     let api = cluster::Cluster::open(&arguments.shared).await;
     let api = match api {
         Err(problem) if arguments.command.needs_cluster() => return Err(problem),
@@ -84,33 +85,6 @@ async fn run(terminal: &terminal::Screen, arguments: &mut Arguments) -> Result<u
         shared: &arguments.shared,
     };
     commands::run(call, &arguments.command).await
-}
-
-/// Fills in the user's settings where neither an option nor the environment has a value.
-fn settings(files: &files::Disk, arguments: &mut Arguments) -> Result<(), Problem> {
-    let path = files.home().join(".config/devctl/config.toml");
-    let shown = path.display().to_string();
-    let content = files
-        .read(&path)
-        .map_err(|error| Problem::usage(&shown, error.to_string()))?;
-    let shared = &mut arguments.shared;
-    // ssh's configuration names the file: an editor may have another environment.
-    if shared.kubeconfig.is_none() {
-        let path = std::env::var_os("KUBECONFIG").map(std::path::PathBuf::from);
-        shared.kubeconfig = path.filter(|path| path.is_file());
-    }
-    let Some(content) = content else {
-        return Ok(());
-    };
-    let settings = devctl_core::configuration::read(&content, &shown)?;
-    if shared.context.is_none() {
-        shared.context = settings.context;
-    }
-    if shared.namespace.is_none() {
-        let namespace = settings.namespace.map(|name| name.parse()).transpose();
-        shared.namespace = namespace.map_err(|error: String| Problem::usage(&shown, error))?;
-    }
-    Ok(())
 }
 
 /// Reports a problem, and gives the exit code.
