@@ -204,8 +204,8 @@ impl Running {
     }
 }
 
-/// Becomes a command. The kernel ends the command when its supervisor ends (`prctl(2)`,
-/// `PR_SET_PDEATHSIG`), because nobody would keep the command's output.
+/// Becomes a command. The supervisor reads the command's output, so the kernel ends the command when the
+/// supervisor ends (`prctl(2)`, `PR_SET_PDEATHSIG`).
 pub(super) fn exec(wish: &Exec) -> Result<ExitCode, String> {
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| error.to_string())?;
     // It may have ended before the kernel knew the signal.

@@ -11,6 +11,7 @@ use devctl_core::host::{Api, Scope, Terminal};
 use devctl_core::name::Name;
 use devctl_core::object::{Kind, text};
 use devctl_core::problem::{Code, Problem};
+use devctl_core::text::printable;
 
 use crate::cluster::Cluster;
 use crate::files::Disk;
@@ -90,10 +91,12 @@ fn candidates(kind: Kind, current: &OsStr) -> Vec<CompletionCandidate> {
     runtime.shutdown_background();
     let listed = listed.ok().flatten().unwrap_or_default();
     let names = listed.into_iter().filter_map(|(name, note)| {
-        // What the API server sends is a name, or it is nothing for a shell.
+        // A text that is no name of Kubernetes must not reach the shell.
         let name: Name = name.parse().ok()?;
         let begins = name.as_str().starts_with(&*current);
-        begins.then(|| CompletionCandidate::new(name.as_str()).help(note.map(Into::into)))
+        begins.then(|| {
+            CompletionCandidate::new(name.as_str()).help(note.map(|note| printable(&note).into()))
+        })
     });
     names.collect()
 }
@@ -120,9 +123,8 @@ async fn listed(kind: Kind) -> Option<Vec<(String, Option<String>)>> {
 }
 
 /// The options on a command line that say which cluster and namespace to ask.
-fn shared(words: impl Iterator<Item = String>) -> Vec<String> {
+fn shared(mut words: impl Iterator<Item = String>) -> Vec<String> {
     let mut options = Vec::new();
-    let mut words = words.peekable();
     while let Some(word) = words.next() {
         let begins = |option: &&str| {
             let rest = word.strip_prefix(*option);

@@ -158,7 +158,7 @@ fn state(workspace: Workspace<'_>) -> String {
         None => format!("{name} is new: the platform has not looked at it yet"),
         Some(Phase::Ready) => match workspace.stops_at() {
             Some(at) => {
-                let unless = match stops_because(workspace) {
+                let unless = match workspace.stops_because() {
                     Some(StopReason::Idle) => " unless it is used",
                     Some(StopReason::MaxLifetime) => " unless it is extended",
                     _ => "",
@@ -171,10 +171,6 @@ fn state(workspace: Workspace<'_>) -> String {
     }
 }
 
-fn stops_because(workspace: Workspace<'_>) -> Option<StopReason> {
-    workspace.typed("/status/lifecycle/stopsBecause")
-}
-
 /// The cause of a workspace that stopped.
 fn stopped(workspace: Workspace<'_>) -> Option<Cause> {
     if !matches!(
@@ -185,7 +181,7 @@ fn stopped(workspace: Workspace<'_>) -> Option<Cause> {
     }
     let because: Option<StopReason> = workspace
         .typed("/status/lifecycle/stoppedBecause")
-        .or_else(|| stops_because(workspace));
+        .or_else(|| workspace.stops_because());
     let reason = match because? {
         StopReason::State => "State",
         StopReason::Idle => "Idle",
@@ -241,7 +237,7 @@ fn filled(step: &str, workspace: Workspace<'_>) -> String {
     } else {
         format!("kubectl edit gpuws {name} --namespace {namespace}")
     };
-    let keep = match stops_because(workspace) {
+    let keep = match workspace.stops_because() {
         Some(StopReason::Idle) => "use it: devctl ssh {name}",
         Some(StopReason::MaxLifetime) => "devctl extend {name} 2h",
         Some(StopReason::State | StopReason::Requested) | None => "devctl show {name}",

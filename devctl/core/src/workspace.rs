@@ -5,6 +5,7 @@
 //! devctl still shows the rest.
 
 use api::condition::ConditionStatus;
+use api::lifecycle::StopReason;
 use api::workspace::{Phase, Placement};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -186,6 +187,11 @@ impl<'a> Workspace<'a> {
     /// When it stops next.
     pub fn stops_at(self) -> Option<Timestamp> {
         self.time("/status/lifecycle/stopsAt")
+    }
+
+    /// Why it stops next.
+    pub fn stops_because(self) -> Option<StopReason> {
+        self.typed("/status/lifecycle/stopsBecause")
     }
 
     /// When its run ends at the latest, used or not; none if no limit is known.

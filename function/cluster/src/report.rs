@@ -50,12 +50,7 @@ impl Subject<'_> {
         let status = GpuDevWorkspaceStatus {
             phase: Some(phase),
             message: cause.as_ref().map(|cause| cause.message.clone()),
-            ssh: ready.then(|| {
-                let Names {
-                    claim, namespace, ..
-                } = self.names;
-                report::ssh_by_devctl(claim, namespace)
-            }),
+            ssh: ready.then(|| report::ssh_by_devctl(&self.names.claim, &self.names.namespace)),
             private_ip: self.ready_ip(0),
             opencv_version: self.pods.map(|pods| pods.opencv_version.clone()),
             pytorch_version: self.pods.map(|pods| pods.pytorch_version.clone()),

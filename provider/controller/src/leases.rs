@@ -1,6 +1,6 @@
 //! Leases in the form that the planner and the instances need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use api::duration::Duration;
@@ -66,8 +66,9 @@ pub trait Registry: Send + Sync {
     /// Whether a lease with this name and identity exists, and is not being deleted.
     async fn is_open(&self, name: &str, identity: &str) -> Result<bool, kube::Error>;
 
-    /// Whether a lease with this identity exists, whatever its name and its state.
-    async fn exists(&self, identity: &str) -> Result<bool, kube::Error>;
+    /// Those of the identities that no lease of the namespace has. A lease that is being deleted still
+    /// has its identity.
+    async fn gone(&self, identities: BTreeSet<String>) -> Result<BTreeSet<String>, kube::Error>;
 }
 
 /// The leases of one namespace, from the API server.
@@ -80,13 +81,21 @@ pub struct LiveLeases {
     pub seals: Seals,
 }
 
+impl LiveLeases {
+    fn api(&self) -> Api<DeserializeGuard<SpotLease>> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}
+
 #[async_trait]
 impl Registry for LiveLeases {
     async fn is_open(&self, name: &str, identity: &str) -> Result<bool, kube::Error> {
-        let api: Api<DeserializeGuard<SpotLease>> =
-            Api::namespaced(self.client.clone(), &self.namespace);
         // A lease that cannot be read gets no instance.
-        let lease = api.get_opt(name).await?.and_then(|lease| lease.0.ok());
+        let lease = self
+            .api()
+            .get_opt(name)
+            .await?
+            .and_then(|lease| lease.0.ok());
         Ok(lease.is_some_and(|lease| {
             let own = self.seals.of(&lease);
             let is_same = own.is_ok_and(|own| own.value == identity);
@@ -94,15 +103,20 @@ impl Registry for LiveLeases {
         }))
     }
 
-    async fn exists(&self, identity: &str) -> Result<bool, kube::Error> {
-        let api: Api<DeserializeGuard<SpotLease>> =
-            Api::namespaced(self.client.clone(), &self.namespace);
-        let all = api.list(&ListParams::default()).await?;
-        // A lease that cannot be read may be any lease.
-        Ok(all.into_iter().any(|lease| match lease.0 {
-            Ok(lease) => self.seals.of(&lease).is_ok_and(|own| own.value == identity),
-            Err(_) => true,
-        }))
+    async fn gone(
+        &self,
+        mut identities: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, kube::Error> {
+        for lease in self.api().list(&ListParams::default()).await? {
+            let Ok(lease) = lease.0 else {
+                // A lease that cannot be read may be any lease.
+                return Ok(BTreeSet::new());
+            };
+            if let Ok(own) = self.seals.of(&lease) {
+                identities.remove(&own.value);
+            }
+        }
+        Ok(identities)
     }
 }
 
@@ -168,12 +182,12 @@ impl Leasing {
         let is_known = |uid: &String| self.leases.iter().any(|lease| lease.uid == *uid);
         let unknown = observed.bindings.iter();
         let unknown = unknown.filter(|(uid, id)| !is_known(uid) && is_untagged(id));
-        let unknown: Vec<String> = unknown.map(|(uid, _)| uid.clone()).collect();
-        for uid in unknown {
-            if !registry.exists(&uid).await? {
-                observed.bindings.remove(&uid);
-            }
+        let unknown: BTreeSet<String> = unknown.map(|(uid, _)| uid.clone()).collect();
+        if unknown.is_empty() {
+            return Ok(());
         }
+        let gone = registry.gone(unknown).await?;
+        observed.bindings.retain(|uid, _| !gone.contains(uid));
         Ok(())
     }
 

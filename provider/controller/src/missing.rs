@@ -11,7 +11,7 @@ use provider_core::{
 };
 
 use crate::convert;
-use crate::region::Region;
+use crate::region::{GROUP_UNSEEN, Region};
 
 /// The age from which EC2 certainly shows an instance, also in a describe by id. Before that, one
 /// answer may show it and the next one may not ("Eventual consistency in the Amazon EC2 API").
@@ -22,8 +22,6 @@ const YOUNG_VOLUME: SignedDuration = SignedDuration::from_mins(1);
 /// How long EC2 has to show no trace of an older instance before it counts as gone. EC2 lists what is
 /// terminated for an hour, so it is hardly ever gone, and two answers can come from the same fault.
 const MISSING_LIMIT: SignedDuration = SignedDuration::from_mins(2);
-/// How long a new security group may be missing from EC2's lists.
-const GROUP_UNSEEN_LIMIT: SignedDuration = SignedDuration::from_mins(1);
 
 /// Until when a deleted pool may have a group that EC2 does not list. A provider may have created
 /// it right before the deletion, and have crashed before it wrote the status. A pool with a listed
@@ -40,7 +38,7 @@ pub(crate) fn group_in_doubt_until(pool: &SpotPool, observed: &Observed) -> Opti
         None => deleted_at,
     };
     (is_owned && observed.groups.is_empty())
-        .then(|| since.saturating_add(GROUP_UNSEEN_LIMIT).ok())
+        .then(|| since.saturating_add(GROUP_UNSEEN).ok())
         .flatten()
 }
 

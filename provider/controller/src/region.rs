@@ -24,7 +24,7 @@ use crate::unlisted::Unlisted;
 pub(crate) const LOOK_LIFE: SignedDuration = SignedDuration::from_mins(5);
 
 /// How long a new group may be missing from EC2's lists.
-const GROUP_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
+pub(crate) const GROUP_UNSEEN: SignedDuration = SignedDuration::from_mins(1);
 /// How long the results of EC2's status checks are cached. EC2 makes one check a minute.
 const CHECKS_LIFE: SignedDuration = SignedDuration::from_mins(1);
 

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.conftest import alice, bob, flavors, image, keys, new_user
 from cluster.workspaces import Workspaces
-from devctl.program import Devctl, as_owner
+from devctl.program import Devctl, installed
 from environment import registry, variants
 from environment.cluster import Cluster
 from environment.objects import Object
@@ -53,19 +53,17 @@ def platform_policy(
 @pytest.fixture
 def devctl(program: Path, alice: Workspaces, tmp_path: Path) -> Devctl:
     """devctl of a user with a namespace of their own."""
-    return installed(program, alice, tmp_path)
+    return of_user(program, alice, tmp_path)
 
 
 @pytest.fixture
 def installed_for(program: Path, tmp_path: Path) -> Callable[[Workspaces], Devctl]:
-    return lambda user: installed(program, user, tmp_path)
+    return lambda user: of_user(program, user, tmp_path)
 
 
-def installed(program: Path, user: Workspaces, folder: Path) -> Devctl:
+def of_user(program: Path, user: Workspaces, folder: Path) -> Devctl:
     home = folder / f"home of {user.owner}"
-    (home / ".ssh").mkdir(parents=True, mode=0o700)
-    as_owner(user.owner, home / "kubeconfig")
-    return Devctl(program, home, user.namespace, user.key)
+    return installed(program, home, user.namespace, user.key, user.owner)
 
 
 @pytest.fixture

@@ -85,9 +85,15 @@ class Devctl:
         return ["-F", str(self.home / ".ssh/config")]
 
 
-def as_owner(owner: str, to: Path) -> None:
-    """Writes a kubeconfig with the rights of one user."""
+def installed(
+    program: Path, home: Path, namespace: str, key: Key, owner: str | None = None
+) -> Devctl:
+    """devctl with a home folder of its own. It has the rights of one user, or those of
+    the administrator."""
+    (home / ".ssh").mkdir(parents=True, mode=0o700)
     config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
-    for user in config["users"]:
-        user["user"]["as"] = owner
-    to.write_text(yaml.safe_dump(config))
+    if owner is not None:
+        for user in config["users"]:
+            user["user"]["as"] = owner
+    (home / "kubeconfig").write_text(yaml.safe_dump(config))
+    return Devctl(program, home, namespace, key)

@@ -1,8 +1,6 @@
 """devctl is quick and small. The released program is measured, on its own."""
 
 import json
-import os
-import shutil
 import statistics
 import subprocess
 import time
@@ -12,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cluster.workspaces import Workspaces
-from devctl.conftest import booted
-from devctl.program import Devctl, as_owner
+from devctl.conftest import booted, of_user
+from devctl.program import Devctl, installed
 from environment.cluster import CLAIMS, Cluster
 
 pytestmark = pytest.mark.alone
@@ -34,14 +32,11 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def quick(released: Path, alice: Workspaces, tmp_path: Path) -> Devctl:
-    home = tmp_path / "home"
-    (home / ".ssh").mkdir(parents=True, mode=0o700)
-    as_owner(alice.owner, home / "kubeconfig")
-    return Devctl(released, home, alice.namespace, alice.key)
+    return of_user(released, alice, tmp_path)
 
 
 @pytest.fixture
-def many(cluster: Cluster, quick: Devctl) -> Iterator[Devctl]:
+def many(cluster: Cluster, quick: Devctl, tmp_path: Path) -> Iterator[Devctl]:
     """A namespace with many workspaces, each with the status of one that is Ready."""
     quick.says("create", "work", "cpu-small")
     claim = quick.object("show", "work")
@@ -64,9 +59,7 @@ def many(cluster: Cluster, quick: Devctl) -> Iterator[Devctl]:
     everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": copies})
     cluster.kubectl("create", "-f", "-", stdin=everything)
     cluster.kubectl("replace", "--subresource=status", "-f", "-", stdin=everything)
-    admin = quick.home / "kubeconfig"
-    shutil.copy(os.environ["KUBECONFIG"], admin)
-    yield Devctl(quick.program, quick.home, namespace, quick.key)
+    yield installed(quick.program, tmp_path / "admin", namespace, quick.key)
     cluster.kubectl("delete", "namespace", namespace)
 
 

@@ -99,7 +99,6 @@ def test_a_shell_completes_the_names_of_workspaces_and_flavors(devctl: Devctl) -
         quoted = " ".join(f"'{word}'" for word in words)
         bash = f"""
             eval "$('{devctl.program}' completion bash)"
-            devctl() {{ '{devctl.program}' "$@"; }}
             COMP_WORDS=({quoted}) COMP_CWORD={len(words) - 1} COMP_TYPE=9
             _clap_complete_devctl devctl '{words[-1]}'
             printf '%s\\n' "${{COMPREPLY[@]}}"

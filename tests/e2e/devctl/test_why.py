@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from devctl.conftest import booted
 from devctl.program import Devctl
 from environment import variants
 from environment.cluster import CLAIMS, Cluster
@@ -150,10 +151,7 @@ def test_a_type_that_aws_has_no_capacity_of(
     emulator.fault(
         operation="CreateFleet", code="InsufficientInstanceCapacity", match=full
     )
-    devctl.says(
-        *("create", "work", "--instance-type", "g4dn.xlarge", "--no-wait"),
-        *("--region", "us-east-1", "--opencv", "4.8.0", "--allow", f"{host()}/32"),
-    )
+    booted(devctl, "work", "--no-wait")
     seen = cause(devctl, "work", "Capacity")
     assert seen["who"] == "You" and "instanceTypes" in seen["next"][1]
     types = ["g4dn.xlarge", "g5.xlarge"]

@@ -1,14 +1,12 @@
 """devctl beside Argo CD: a workspace is a commit, and no command starts a sync fight."""
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from cluster.workspaces import Key
 from devctl.conftest import program
-from devctl.program import Devctl
+from devctl.program import Devctl, installed
 from environment.cluster import CLAIMS, Cluster
 from environment.ec2 import Ec2
 from environment.platform import Platform
@@ -26,10 +24,8 @@ APPLICATION = f"ws.vision.{NAME}"
 
 @pytest.fixture
 def devctl(program: Path, team: Platform, tmp_path: Path) -> Devctl:
-    home = tmp_path / "home"
-    (home / ".ssh").mkdir(parents=True)
-    shutil.copy(os.environ["KUBECONFIG"], home / "kubeconfig")
-    return Devctl(program, home, team.namespace, Key.generate(home, "alice"))
+    key = Key.generate(tmp_path, "alice")
+    return installed(program, tmp_path / "home", team.namespace, key)
 
 
 def test_devctl_commits_a_workspace_and_fights_no_sync(

@@ -1,14 +1,12 @@
 """devctl works alike where users write the composite itself."""
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from cluster.workspaces import Key
 from devctl.conftest import program
-from devctl.program import Devctl
+from devctl.program import Devctl, installed
 from environment.ec2 import Ec2
 from environment.platform import Platform
 from environment.waiting import until
@@ -19,10 +17,8 @@ __all__ = ["program"]
 
 @pytest.fixture
 def devctl(program: Path, platform: Platform, tmp_path: Path) -> Devctl:
-    home = tmp_path / "home"
-    (home / ".ssh").mkdir(parents=True)
-    shutil.copy(os.environ["KUBECONFIG"], home / "kubeconfig")
-    return Devctl(program, home, platform.namespace, Key.generate(home, "alice"))
+    key = Key.generate(tmp_path, "alice")
+    return installed(program, tmp_path / "home", platform.namespace, key)
 
 
 def test_a_workspace_lives_from_create_to_delete(

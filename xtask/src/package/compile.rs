@@ -32,8 +32,7 @@ impl Profile {
     fn folder(self) -> &'static str {
         match self {
             Self::Dev => "debug",
-            Self::Release => "release",
-            Self::Small => "small",
+            Self::Release | Self::Small => self.name(),
         }
     }
 

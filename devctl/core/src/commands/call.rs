@@ -114,7 +114,7 @@ impl Call<'_> {
         ))
     }
 
-    /// Runs a program and returns what it wrote.
+    /// Runs a program and returns its exit code, standard output and standard error.
     pub(super) async fn capture(&self, program: &Program) -> Result<Ran, Problem> {
         let ran = self.host.programs.capture(program).await;
         ran.map_err(|error| not_started(program, &error))

@@ -134,8 +134,7 @@ pub(super) async fn extend(call: Call<'_>, given: &Extend) -> Result<u8, Problem
                 .next(format!("devctl start {name}")),
         );
     }
-    let because: Option<StopReason> = workspace.typed("/status/lifecycle/stopsBecause");
-    if because == Some(StopReason::Idle) {
+    if workspace.stops_because() == Some(StopReason::Idle) {
         let line =
             "it stops because it is idle: using it keeps it; extend is about its longest run";
         call.host.terminal.note(&line.into());

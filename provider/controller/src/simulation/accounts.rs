@@ -122,12 +122,9 @@ fn an_account_that_aws_does_not_tell_forgets_nothing_and_ends_what_must_end() {
     world.work_for(600);
     assert_empty(&world);
     assert_eq!(world.observation().instances, before.instances);
-    let (group, group_before) = (
-        world.observation().security_group_id,
-        before.security_group_id,
-    );
+    let group = world.observation().security_group_id;
     assert!(group.is_some(), "the pool has no group to forget");
-    assert_eq!(group, group_before);
+    assert_eq!(group, before.security_group_id);
     let synced = world.condition(SYNCED);
     assert_eq!(synced.status, ConditionStatus::False);
     assert!(synced.message.contains("GetCallerIdentity"), "{synced:?}");

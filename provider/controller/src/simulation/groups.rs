@@ -6,7 +6,7 @@ use memory_ec2::{Fault, Rule, YoungGroups};
 
 use super::earth::{At, How, Stop};
 use super::ours::{Collection as _, Instances as _};
-use super::provider::Behind;
+use super::provider::{Behind, Provider};
 use super::store::Edit;
 use super::world::{World, pool};
 
@@ -184,7 +184,7 @@ fn a_list_that_lacks_the_group_does_not_take_it_from_the_status() {
     drop(earth);
     world.always("CreateSecurityGroup", Fault::LostReply);
     // A new process does not remember that the group was created.
-    world.provider = super::provider::Provider::new(&world.earth);
+    world.provider = Provider::new(&world.earth);
     world.work_for(300);
     assert_eq!(named(&world), group);
     world.earth.lock().faults.end();

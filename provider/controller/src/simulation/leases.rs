@@ -4,9 +4,10 @@ use api::pool::{END_LEASES, PoolLeases, PoolReplace, PoolSize, SpotPool};
 use jiff::SignedDuration;
 use memory_ec2::{Machine, RECLAIMED};
 
-use super::earth::{How, Shared};
+use super::earth::{At, How, Shared, Stop};
 use super::luck::GONE_IMAGE;
 use super::ours::Instances as _;
+use super::provider::Behind;
 use super::store::Edit;
 use super::world::{World, pool};
 use crate::regions::TAG_KEYS;
@@ -179,12 +180,12 @@ fn a_crash_after_the_binding_of_a_lease_that_is_gone_keeps_no_instance_for_it() 
     world.earth.lock().let_leases_go();
     assert!(world.earth.lock().lease(&lease).is_none());
     // The provider's cache is older than the end of the lease.
-    let behind = super::provider::Behind {
+    let behind = Behind {
         versions: 2,
         looks: 0,
     };
-    let stop = super::earth::Stop {
-        at: super::earth::At::Named("status"),
+    let stop = Stop {
+        at: At::Named("status"),
         how: How::DiesAfter,
     };
     world.provider.look(&world.earth);
@@ -231,7 +232,7 @@ fn an_instance_that_ended_or_changed_its_owner_a_moment_ago_is_given_to_no_lease
                 earth.cloud.end("i-0", RECLAIMED, now);
             }
         }
-        world.reconcile(super::provider::Behind::default(), None, |_| {});
+        world.reconcile(Behind::default(), None, |_| {});
         assert_eq!(world.earth.lock().calls_of("CreateTags"), 0);
         world.settle().unwrap();
         assert!(instance_of(&world, &lease).is_some());

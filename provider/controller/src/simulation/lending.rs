@@ -1,5 +1,6 @@
 //! The leases on the earth: their creation, their end, and their release.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::duration::Duration;
@@ -256,7 +257,9 @@ impl Registry for Shared {
         Ok(lease.is_some_and(|lease| lease.metadata.deletion_timestamp.is_none()))
     }
 
-    async fn exists(&self, uid: &str) -> Result<bool, kube::Error> {
-        Ok(self.lock().lease(uid).is_some())
+    async fn gone(&self, mut uids: BTreeSet<String>) -> Result<BTreeSet<String>, kube::Error> {
+        let earth = self.lock();
+        uids.retain(|uid| earth.lease(uid).is_none());
+        Ok(uids)
     }
 }

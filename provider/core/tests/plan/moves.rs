@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 use provider_core::{
-    Desired, ErrorClass, Home, HomeAction, HomeHold, HomeStep, HomeWait, OnDelete, Refusal,
-    SnapshotState, VolumeSnapshot, Wait, plan, volume_token,
+    Desired, ErrorClass, Home, HomeAction, HomeHold, HomeStep, HomeWait, OnDelete, Refusal, Size,
+    SnapshotState, VolumeSnapshot, VolumeState, Wait, plan, volume_token,
 };
 
 use super::homes::{THERE, of_home, record, settle, small_world};
@@ -85,9 +85,9 @@ fn a_snapshot_of_a_finished_move_is_deleted_although_the_machine_is_gone() {
     assert_eq!(world.observed.home.volumes.len(), 1);
     world.observed.instances.clear();
     world.observed.home.volumes[0].attachment = None;
-    world.observed.home.volumes[0].state = provider_core::VolumeState::Available;
+    world.observed.home.volumes[0].state = VolumeState::Available;
     let stopped = Desired {
-        size: provider_core::Size::NONE,
+        size: Size::NONE,
         ..desired
     };
     let (steps, next) = steps_of(&world, &stopped);
