@@ -96,6 +96,7 @@ class Fleet:
                 "region": "us-east-1",
                 "instanceTypes": ["g4dn.xlarge", "g5.xlarge"],
                 "image": {"id": IMAGES[0]},
+                "capacityType": "Spot",
                 **SPECS[name],
             }
             created = self._apply(name, spec)
