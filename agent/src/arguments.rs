@@ -92,6 +92,9 @@ pub struct Start {
     /// Folder of the command; default: the current one
     #[arg(long)]
     pub dir: Option<PathBuf>,
+    /// Do not count the job as use; its Jupyter kernels, GPUs and sessions still count
+    #[arg(long)]
+    pub no_use: bool,
     /// Command to run
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,
@@ -134,6 +137,9 @@ pub struct Supervise {
     pub folder: PathBuf,
     /// Name of the job
     pub name: String,
+    /// Do not count the job as use
+    #[arg(long)]
+    pub no_use: bool,
     /// Command to run
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,

@@ -29,6 +29,7 @@ pub(super) fn start(places: &Places, jobs: &Jobs, wish: &Start) -> Result<ExitCo
         .args(["job", "supervise"])
         .arg(&folder)
         .arg(&name)
+        .args(wish.no_use.then_some("--no-use"))
         .arg("--")
         .args(&wish.command)
         .stdin(Stdio::null())

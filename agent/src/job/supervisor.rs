@@ -62,9 +62,14 @@ fn begin(places: &Places, wish: &Supervise) -> Result<Running, String> {
     // A session without a terminal: nothing of the login's end reaches the job.
     setsid().map_err(|error| told("setsid", &error))?;
     let now = Timestamp::now();
-    let registered = jobs::register(&places.jobs(), &wish.name, now);
+    // The agent counts what is locked in its own folder.
+    let folder = if wish.no_use {
+        wish.folder.clone()
+    } else {
+        places.jobs()
+    };
+    let registered = jobs::register(&folder, &wish.name, now);
     let registration = registered.map_err(|error| {
-        let folder = places.jobs();
         format!(
             "cannot register the job in {}: {error}; does the agent run here?",
             folder.display()

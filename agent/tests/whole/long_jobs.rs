@@ -87,6 +87,27 @@ fn runs(process: i32) -> bool {
 }
 
 #[test]
+fn a_job_that_does_not_count_is_kept_and_lets_the_machine_become_idle() {
+    let jobs = Jobs::new();
+    let _watch = jobs.machine.watch(&[]);
+    jobs.machine.becomes("job", "Idle");
+    let said = jobs.says(&[
+        "start", "--no-use", "--name", "server", "--", "sleep", "300",
+    ]);
+    assert!(said.status.success(), "{said:?}");
+    jobs.becomes("server-1", "Running");
+    let counted = jobs.start("sleep 300");
+    let active = jobs.machine.becomes("job", "Active");
+    assert!(jobs.says(&["stop", &counted]).status.success());
+    jobs.machine.becomes("job", "Idle");
+    let status = jobs.machine.status().unwrap();
+    assert_eq!(status["jobs"], serde_json::json!([]), "{active}");
+    assert_eq!(jobs.state("server-1")["state"], "Running");
+    assert!(jobs.says(&["stop", "server-1"]).status.success());
+    jobs.becomes("server-1", "Finished");
+}
+
+#[test]
 fn a_job_outlives_its_session_and_its_output_and_code_arrive() {
     let jobs = Jobs::new();
     let gate = jobs.machine.at("/gate");
