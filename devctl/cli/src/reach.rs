@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
@@ -97,6 +97,11 @@ impl Reach for Network {
                 }
             }
         }
+    }
+
+    fn free_port(&self) -> io::Result<u16> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Ok(listener.local_addr()?.port())
     }
 }
 

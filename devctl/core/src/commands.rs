@@ -7,11 +7,13 @@ mod account;
 pub mod call;
 mod config_ssh;
 mod connect;
+mod cost;
 mod create;
 mod delete;
 mod doctor;
 mod git;
 mod jobs;
+mod jupyter;
 mod lifecycle;
 mod list;
 mod monitor;
@@ -31,7 +33,7 @@ pub async fn run(call: Call<'_>, command: &Command) -> Result<u8, Problem> {
         Command::Why(given) => why::why(call, given).await,
         Command::Flavors(given) => account::flavors(call, *given).await,
         Command::Whoami(given) => account::whoami(call, *given).await,
-        Command::Cost(given) => account::cost(call, given).await,
+        Command::Cost(given) => cost::cost(call, given).await,
         Command::Ssh(given) => connect::ssh(call, given).await,
         Command::Run(given) => jobs::run(call, given).await,
         Command::Jobs(given) => jobs::jobs(call, given).await,
@@ -40,7 +42,7 @@ pub async fn run(call: Call<'_>, command: &Command) -> Result<u8, Problem> {
         Command::Monitor(given) => monitor::monitor(call, given).await,
         Command::Cp(given) => connect::copy(call, given).await,
         Command::PortForward(given) => connect::port_forward(call, given).await,
-        Command::Jupyter(given) => connect::jupyter(call, given).await,
+        Command::Jupyter(given) => jupyter::jupyter(call, given).await,
         Command::Code(given) => connect::code(call, given).await,
         Command::Jetbrains(given) => connect::jetbrains(call, given).await,
         Command::Stop(given) => lifecycle::stop(call, given).await,

@@ -208,6 +208,10 @@ pub struct Extend {
 }
 
 /// The arguments of `delete`.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 #[derive(Args, Debug)]
 pub struct Delete {
     /// Name of the workspace
@@ -221,6 +225,12 @@ pub struct Delete {
     /// Return at once
     #[arg(long)]
     pub no_wait: bool,
+    /// Delete the claim from the git repository of the current folder, on a branch of its own
+    #[arg(long, conflicts_with = "home")]
+    pub git: bool,
+    /// With --git: commit on the current branch, and push it
+    #[arg(long, requires = "git")]
+    pub push: bool,
     /// Longest time to wait, for example 30m
     #[arg(long, default_value = "30m", value_parser = duration, value_name = "DURATION")]
     pub timeout: std::time::Duration,
@@ -231,6 +241,9 @@ pub struct Delete {
 pub struct Cost {
     /// Name of the workspace; default: all
     pub name: Option<Name>,
+    /// The account of this month, with deleted workspaces and what is left
+    #[arg(long, conflicts_with = "name")]
+    pub month: bool,
     /// The output format.
     #[command(flatten)]
     pub output: Output,

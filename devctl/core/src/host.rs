@@ -204,6 +204,8 @@ pub trait Reach: Send + Sync {
     async fn connect(&self, destination: &Destination) -> io::Result<()>;
     /// Whether something answers there.
     async fn answers(&self, destination: &Destination, longest: Duration) -> io::Result<()>;
+    /// A port of this machine that no program uses now.
+    fn free_port(&self) -> io::Result<u16>;
 }
 
 /// A program with its arguments, which no shell reads.

@@ -16,6 +16,7 @@
 pub mod claim;
 pub mod commands;
 pub mod configuration;
+pub mod estimate;
 pub mod grammar;
 pub mod host;
 pub mod name;

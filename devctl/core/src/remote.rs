@@ -35,6 +35,37 @@ pub fn follow(job: &str, from: u64) -> String {
     )
 }
 
+/// The file with the process id of Jupyter, and the folder in which servers describe themselves
+/// (`jupyter --runtime-dir`).
+const JUPYTER: &str = "p=\"${XDG_STATE_HOME:-$HOME/.local/state}/devctl/jupyter.pid\"; \
+    r=\"${JUPYTER_RUNTIME_DIR:-$HOME/.local/share/jupyter/runtime}\"";
+/// Runs Jupyter, which keeps the process id of this shell. What a server of the same id left is removed.
+const RUN_JUPYTER: &str = "rm -f \"$r/jpserver-$$.json\"; mkdir -p \"$(dirname \"$p\")\" && \
+    echo $$ > \"$p\" && PATH=\"$PATH:$HOME/.local/bin\" && \
+    exec jupyter lab --no-browser --ServerApp.ip=127.0.0.1";
+/// Waits until Jupyter has described itself, and prints that. Fails if Jupyter ends, or after a minute.
+const JUPYTER_DESCRIBED: &str = "n=0; while :; do i=\"$(cat \"$p\" 2>/dev/null)\"; \
+    f=\"$r/jpserver-$i.json\"; \
+    if [ -n \"$i\" ] && tail -c 2 \"$f\" 2>/dev/null | grep -q '}'; then exec cat \"$f\"; fi; \
+    if [ -n \"$i\" ]; then kill -0 \"$i\" || exit 1; fi; \
+    n=$((n+1)); [ $n -le 300 ] || exit 1; sleep 0.2; done";
+
+/// A line that starts Jupyter as a job, which does not count as use, and prints the job's id.
+pub fn start_jupyter(job: &str) -> String {
+    let script = format!("{JUPYTER}; {RUN_JUPYTER}");
+    let words = ["job", "start", "--no-use", "--name", job, "--", "sh", "-c"];
+    let words = words.map(str::to_owned).into_iter().chain([script]);
+    let words: Vec<String> = words.collect();
+    // The id of a server that ended long ago must not be taken for the new one's.
+    format!("{JUPYTER}; rm -f \"$p\"; {}", agent(&words))
+}
+
+/// A line that waits until Jupyter listens, and prints its description
+/// (`jupyter_server.serverapp.ServerApp.server_info`).
+pub fn jupyter_described() -> String {
+    format!("{JUPYTER}; {JUPYTER_DESCRIBED}")
+}
+
 /// What runs for a command: a Python file runs by torchrun where there are several pods or GPUs.
 pub fn program(workspace: Workspace<'_>, command: &[String]) -> Vec<String> {
     let is_python = command.first().is_some_and(|first| {
@@ -67,6 +98,8 @@ pub fn quoted(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -108,16 +141,81 @@ mod tests {
         assert_eq!(program(Workspace::new(&pods), &other), other);
     }
 
+    /// A machine with an agent that starts jobs, and a `JupyterLab`.
+    fn with_jupyter(name: &str, jupyter: &str) -> PathBuf {
+        let home = std::env::temp_dir().join(format!("devctl-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(home.join(".local/bin")).unwrap();
+        let agent = "[ \"$2\" = list ] && exit 0; [ \"$*\" != \"${*#job start --no-use --name j -- sh -c}\" ] \
+                     || exit 1; shift 6; \"$@\" >/dev/null 2>&1 & echo j-1";
+        script(&home.join(".local/bin"), "gpu-workspace-agent", agent);
+        script(&home.join(".local/bin"), "jupyter", jupyter);
+        home
+    }
+
+    fn says(home: &Path, line: &str) -> std::process::Output {
+        std::process::Command::new("sh")
+            .args(["-c", line])
+            .env("HOME", home)
+            .env_remove("XDG_STATE_HOME")
+            .env(
+                "PATH",
+                format!("{}/.local/bin:/usr/bin:/bin", home.display()),
+            )
+            .output()
+            .unwrap()
+    }
+
+    fn script(folder: &Path, name: &str, body: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = folder.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn jupyter_tells_its_port_and_its_token_when_it_listens() {
+        let runtime = "$HOME/.local/share/jupyter/runtime";
+        let serve = format!(
+            "echo \"$@\" > ~/arguments; mkdir -p {runtime}; printf '{{\"port\":' > {runtime}/jpserver-$$.json; \
+             sleep 0.5; echo ' 8889}}' >> {runtime}/jpserver-$$.json; exec sleep 20"
+        );
+        let home = with_jupyter("jupyter", &serve);
+        // The shells of two starts hardly have the same id; what an ended server left is its id.
+        let state = home.join(".local/state/devctl");
+        std::fs::create_dir_all(&state).unwrap();
+        std::fs::write(state.join("jupyter.pid"), "1").unwrap();
+        std::fs::create_dir_all(home.join(".local/share/jupyter/runtime")).unwrap();
+        let left = home.join(".local/share/jupyter/runtime/jpserver-1.json");
+        std::fs::write(left, "{\"port\": 1}").unwrap();
+        let started = says(&home, &start_jupyter("j"));
+        assert_eq!(started.stdout, b"j-1\n", "{started:?}");
+        let described = says(&home, &jupyter_described());
+        assert_eq!(described.stdout, b"{\"port\": 8889}\n", "{described:?}");
+        let read = |name: &str| std::fs::read_to_string(home.join(name)).unwrap();
+        assert_eq!(
+            read("arguments"),
+            "lab --no-browser --ServerApp.ip=127.0.0.1\n"
+        );
+        let process = read(".local/state/devctl/jupyter.pid");
+        assert!(says(&home, &format!("kill {process}")).status.success());
+        std::fs::remove_dir_all(home).unwrap();
+    }
+
+    #[test]
+    fn a_jupyter_that_ends_at_once_is_not_waited_for() {
+        let home = with_jupyter("no-jupyter", "exit 3");
+        let began = std::time::Instant::now();
+        says(&home, &start_jupyter("j"));
+        assert_eq!(says(&home, &jupyter_described()).status.code(), Some(1));
+        assert!(began.elapsed().as_secs() < 20);
+        std::fs::remove_dir_all(home).unwrap();
+    }
+
     #[test]
     fn a_machine_with_one_gpu_gets_python_and_one_with_two_torchrun() {
         let folder = std::env::temp_dir().join(format!("devctl-remote-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let fake = |name: &str, body: &str| {
-            use std::os::unix::fs::PermissionsExt;
-            let path = folder.join(name);
-            std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let fake = |name: &str, body: &str| script(&folder, name, body);
         fake("python", "echo python \"$@\"");
         fake("torchrun", "echo torchrun \"$@\"");
         let one = claim(&json!({}));

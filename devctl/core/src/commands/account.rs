@@ -1,15 +1,14 @@
-//! `flavors`, `whoami` and `cost`.
+//! `flavors` and `whoami`.
 
 use serde_json::{Value, json};
 
 use crate::commands::call::Call;
-use crate::grammar::Cost;
+use crate::estimate;
 use crate::host::Scope;
 use crate::object::{Kind, Reference, text};
-use crate::output::{self, Data, Format, Output};
+use crate::output::{self, Data, Output};
 use crate::problem::Problem;
 use crate::table::{Table, usd};
-use crate::workspace::Workspace;
 
 /// The ConfigMap in a user's namespace with what the platform knows about them.
 const ACCOUNT: &str = "gpu-workspaces.account";
@@ -132,8 +131,9 @@ fn short_key(key: &str) -> String {
     }
 }
 
-fn budget_words(value: &Value) -> Option<String> {
-    let budget = value.get("budget")?;
+/// The amounts of the budget that an account has, in words.
+pub(super) fn budget_words(account: &Value) -> Option<String> {
+    let budget = account.get("budget")?;
     let amount = |field: &str| budget.get(field)?.as_f64();
     let monthly = amount("monthlyUsd")?;
     let (spent, reserved) = (
@@ -145,12 +145,12 @@ fn budget_words(value: &Value) -> Option<String> {
         usd(monthly),
         usd(spent),
         usd(reserved),
-        usd((monthly - spent - reserved).max(0.0))
+        usd(estimate::left(budget)?)
     ))
 }
 
 /// What the platform knows about the user; none if it does not say.
-async fn account(call: Call<'_>) -> Result<Option<Value>, Problem> {
+pub(super) async fn account(call: Call<'_>) -> Result<Option<Value>, Problem> {
     let object = Reference::new(Kind::ConfigMap, call.host.api.namespace(), ACCOUNT);
     let found = match call.host.api.get(&object).await {
         Ok(found) => found,
@@ -164,85 +164,4 @@ async fn account(call: Call<'_>) -> Result<Option<Value>, Problem> {
     Ok(Some(
         json!({"owner": data("owner"), "publicKeys": keys, "budget": budget}),
     ))
-}
-
-/// Shows what workspaces cost.
-pub(super) async fn cost(call: Call<'_>, given: &Cost) -> Result<u8, Problem> {
-    let claims = if let Some(name) = &given.name {
-        vec![call.claim(name).await?]
-    } else {
-        call.list(Kind::Claim, call.host.api.namespace()).await?
-    };
-    let account = account(call).await?;
-    let costs: Vec<Value> = claims
-        .iter()
-        .map(|claim| {
-            let status = claim.pointer("/status/cost").cloned().unwrap_or_default();
-            json!({"name": Workspace::new(claim).name(), "cost": status})
-        })
-        .collect();
-    let budget = account
-        .as_ref()
-        .and_then(|account| account.get("budget"))
-        .cloned();
-    let value = json!({"workspaces": costs, "budget": budget});
-    let data = Data {
-        table: &|_| cost_table(&claims),
-        value: &value,
-        names: output::names(&claims),
-    };
-    output::write(call.host.terminal, given.output.format, &data)?;
-    if matches!(given.output.format, Format::Table | Format::Wide) {
-        let words = budget_words(&value);
-        let words =
-            words.unwrap_or_else(|| "this namespace has no budget that it may show".to_owned());
-        call.host.terminal.note(&format!("budget: {words}").into());
-    }
-    Ok(0)
-}
-
-fn cost_table(claims: &[Value]) -> Table {
-    let mut table = Table::new([
-        "NAME",
-        "PHASE",
-        "USD/H",
-        "MONTH SO FAR",
-        "PROJECTED",
-        "HOME SO FAR",
-        "PRICES OF",
-    ]);
-    let (mut hourly, mut so_far, mut projected, mut homes) = (0.0, 0.0, 0.0, 0.0);
-    for claim in claims {
-        let one = Workspace::new(claim);
-        let home = claim
-            .pointer("/status/cost/home/soFarUsd")
-            .and_then(Value::as_f64);
-        hourly += one.cost("hourlyUsd").unwrap_or(0.0);
-        so_far += one.cost("soFarUsd").unwrap_or(0.0);
-        projected += one.cost("projectedUsd").unwrap_or(0.0);
-        homes += home.unwrap_or(0.0);
-        table.row([
-            Some(one.name().to_owned()),
-            Some(one.phase_text().to_owned()),
-            one.cost("hourlyUsd").map(usd),
-            one.cost("soFarUsd").map(usd),
-            one.cost("projectedUsd").map(usd),
-            home.map(usd),
-            text(claim, "/status/cost/asOf").map(str::to_owned),
-        ]);
-    }
-    if claims.len() > 1 {
-        let total = [hourly, so_far, projected, homes].map(|amount| Some(usd(amount)));
-        let [hourly, so_far, projected, homes] = total;
-        table.row([
-            Some("(all)".into()),
-            Some(String::new()),
-            hourly,
-            so_far,
-            projected,
-            homes,
-            None,
-        ]);
-    }
-    table
 }

@@ -1,13 +1,10 @@
-//! Commands that connect by the user's own ssh: `ssh`, `cp`, `port-forward`, `jupyter`, `code` and
-//! `jetbrains`.
+//! Commands that connect by the user's own ssh: `ssh`, `cp`, `port-forward`, `code` and `jetbrains`.
 
 use serde_json::Value;
 
 use crate::commands::call::Call;
 use crate::commands::{lifecycle, proxy, ready};
-use crate::grammar::connecting::{
-    Code as CodeArguments, Copy, Jetbrains, Jupyter, PortForward, Ssh,
-};
+use crate::grammar::connecting::{Code as CodeArguments, Copy, Jetbrains, PortForward, Ssh};
 use crate::host::Program;
 use crate::name::{Host, Name};
 use crate::object::Reference;
@@ -82,31 +79,6 @@ pub(super) async fn port_forward(call: Call<'_>, given: &PortForward) -> Result<
     call.run(&program).await
 }
 
-/// Starts Jupyter and forwards its port. It prints its address with the token, which is in no
-/// argument.
-pub(super) async fn jupyter(call: Call<'_>, given: &Jupyter) -> Result<u8, Problem> {
-    let host = host(&given.name);
-    reachable(call, &host, false).await?;
-    let port = given.port.unwrap_or(8888);
-    let forward = format!("-L127.0.0.1:{port}:127.0.0.1:{port}");
-    let flags = ["-t", "-o", "ExitOnForwardFailure=yes", &forward];
-    let command = [
-        "jupyter",
-        "lab",
-        "--no-browser",
-        "--ip",
-        "127.0.0.1",
-        "--port",
-        &port.to_string(),
-        "--ServerApp.port_retries=0",
-    ];
-    let command = command.map(str::to_owned);
-    let program = call.with_ssh(|client| client.ssh(&host, &flags, &command))?;
-    let line = "open the address that Jupyter prints; Ctrl-C ends Jupyter";
-    call.host.terminal.note(&Line::from(line));
-    call.run(&program).await
-}
-
 /// Opens VS Code.
 pub(super) async fn code(call: Call<'_>, given: &CodeArguments) -> Result<u8, Problem> {
     let host = host(&given.name);
@@ -125,8 +97,10 @@ pub(super) async fn code(call: Call<'_>, given: &CodeArguments) -> Result<u8, Pr
 /// Opens `JetBrains` Gateway.
 pub(super) async fn jetbrains(call: Call<'_>, given: &Jetbrains) -> Result<u8, Problem> {
     let host = host(&given.name);
-    reachable(call, &host, false).await?;
+    let claim = reachable(call, &host, false).await?;
     configured(call)?;
+    // Gateway has an SSH library of its own, which may read the keys before the proxy has run.
+    proxy::pin(call, &call.known_hosts(), &host, Workspace::new(&claim))?;
     let link = format!(
         "jetbrains-gateway://connect#host={host}&user={}&port={}&type=ssh&projectPath={}",
         crate::ssh::USER,
@@ -137,10 +111,7 @@ pub(super) async fn jetbrains(call: Call<'_>, given: &Jetbrains) -> Result<u8, P
         call.host.terminal.data(&link.into())?;
         return Ok(0);
     }
-    let opener = ["xdg-open", "open"]
-        .into_iter()
-        .find(|name| call.host.programs.is_installed(name));
-    if let Some(opener) = opener {
+    if let Some(opener) = opener(call) {
         return call.run(&Program::new(opener, [link])).await;
     }
     call.host
@@ -163,6 +134,14 @@ pub(super) async fn reachable(call: Call<'_>, host: &Host, start: bool) -> Resul
         }
         Err(problem) => Err(problem),
     }
+}
+
+/// The program that opens files and links as the user's desktop does; none without a desktop.
+pub(super) fn opener(call: Call<'_>) -> Option<&'static str> {
+    let programs = call.host.programs;
+    ["xdg-open", "open"]
+        .into_iter()
+        .find(|name| programs.is_installed(name))
 }
 
 /// Checks that editors find workspaces by ssh's configuration.

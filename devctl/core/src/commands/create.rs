@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::claim;
+use crate::commands::account::account;
 use crate::commands::call::Call;
 use crate::commands::{git, list, ready};
+use crate::estimate::Estimate;
 use crate::grammar::creating::{Create, Where};
 use crate::host::Effect;
 use crate::name::{DOMAIN, Name};
@@ -18,7 +20,12 @@ use crate::workspace::Workspace;
 
 /// Creates a workspace and waits until it is ready.
 pub(super) async fn create(call: Call<'_>, given: &Create) -> Result<u8, Problem> {
-    let wanted = wanted(call, given).await?;
+    let menu = match claim::flavor(given) {
+        Some(flavor) => menu(call, flavor).await?,
+        None => None,
+    };
+    let wanted = wanted(call, given, menu.as_ref())?;
+    forecast(call, &wanted, menu.as_ref()).await?;
     let target = target(call, &wanted)?;
     let api = call.host.api;
     if given.dry_run {
@@ -78,32 +85,39 @@ fn written(call: Call<'_>, format: Format, claim: &Value) -> Result<(), Problem>
     list::write(call, format, std::slice::from_ref(claim), claim)
 }
 
-/// The claim that is asked for.
-async fn wanted(call: Call<'_>, given: &Create) -> Result<Value, Problem> {
+/// The claim that is asked for. `flavor` is its flavor, if it could be read.
+fn wanted(call: Call<'_>, given: &Create, flavor: Option<&Value>) -> Result<Value, Problem> {
     let namespace = call.host.api.namespace();
     if let Some(file) = &given.file {
         return from_file(call, file, given.name.as_ref(), namespace);
     }
-    let placements = match claim::flavor(given).filter(|_| given.placement.is_none()) {
-        Some(flavor) => placements(call, flavor).await?,
-        None => None,
-    };
+    let placements = flavor.map(claim::placements);
     let is_ec2 = claim::placement(given, placements.as_deref())? == Where::Ec2;
     let keys = keys(call, given, is_ec2)?;
     claim::claim(given, namespace, placements.as_deref(), &keys)
 }
 
-/// The placements of a flavor; none if the user may not read flavors.
-async fn placements(call: Call<'_>, flavor: &str) -> Result<Option<String>, Problem> {
+/// A flavor of the platform's menu; none if the user may not read flavors.
+async fn menu(call: Call<'_>, flavor: &str) -> Result<Option<Value>, Problem> {
     let object = Reference::new(Kind::Flavor, "", flavor);
     match call.host.api.get(&object).await {
-        Ok(found) => Ok(Some(claim::placements(&found))),
+        Ok(found) => Ok(Some(found)),
         Err(refused) if refused.is_forbidden() => Ok(None),
         Err(refused) => Err(refused
             .problem(&object)
             .field("--flavor")
             .next("devctl flavors")),
     }
+}
+
+/// Says what the workspace costs and what the budget has left, before it is asked for.
+async fn forecast(call: Call<'_>, wanted: &Value, flavor: Option<&Value>) -> Result<(), Problem> {
+    let account = account(call).await?;
+    let budget = account.as_ref().and_then(|account| account.get("budget"));
+    for line in Estimate::new(wanted, flavor, budget).lines() {
+        call.host.terminal.note(&line);
+    }
+    Ok(())
 }
 
 /// The public keys that go into the claim: the given ones, or those of this machine on EC2. In the

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::commands::call::Call;
+use crate::commands::git;
 use crate::commands::waiting::{self, Step};
 use crate::grammar::Delete;
 use crate::object::{Kind, Reference, text};
@@ -19,6 +20,9 @@ const PREFIX: &str = "gpuws-";
 /// Deletes a workspace, and its homes in the cluster if that is asked for.
 pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem> {
     let target = call.workspace(&given.name);
+    if given.git {
+        return from_git(call, given, &target).await;
+    }
     let claim = call.read(&target).await?;
     let workspace = Workspace::new(&claim);
     let name = given.name.as_str();
@@ -27,7 +31,7 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
         return Err(Problem::new(Code::Refused, "FromGit", message)
             .of(target.to_string())
             .next(format!(
-                "remove workspaces/{name} from the repository, commit and push"
+                "devctl delete {name} --git, in a clone of the repository that Argo CD reads"
             )));
     }
     let homes = if given.home {
@@ -47,7 +51,7 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
             .next(format!("devctl delete {name}")));
     }
     if !given.yes {
-        confirm(call, workspace, &homes)?;
+        confirm(call, given, workspace, &homes)?;
     }
     let api = call.host.api;
     api.delete(&target, workspace.uid())
@@ -88,13 +92,48 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
     Ok(0)
 }
 
+/// Deletes a workspace from the git repository that Argo CD reads.
+async fn from_git(call: Call<'_>, given: &Delete, target: &Reference) -> Result<u8, Problem> {
+    let claim = match call.host.api.get(target).await {
+        Ok(claim) => Some(claim),
+        // Argo CD has not created it yet, or it is gone already; the file is to go nevertheless.
+        Err(refused) if refused.is_absent() => None,
+        Err(refused) => return Err(refused.problem(target)),
+    };
+    let workspace = claim.as_ref().map(Workspace::new);
+    if let Some(workspace) = workspace
+        && !given.yes
+    {
+        confirm(call, given, workspace, &[])?;
+    }
+    git::remove(call, given, target).await?;
+    if workspace.is_some_and(Workspace::has_home) {
+        let line = format!(
+            "{} has a home: Argo CD asks for a confirmation before it deletes the workspace",
+            target.name
+        );
+        call.host.terminal.note(&line.into());
+    }
+    if let Some(claim) = claim.filter(|_| given.push && !given.no_wait) {
+        until_gone(call, target, claim, given.timeout).await?;
+        let line = format!("{} is deleted", target.name);
+        call.host.terminal.data(&line.into())?;
+    }
+    Ok(0)
+}
+
 /// What is known of an object before it is read.
 fn unread(uid: &str) -> Value {
     serde_json::json!({"metadata": {"uid": uid}})
 }
 
 /// Asks before something is lost. Without a terminal, `--yes` is needed where files are lost.
-fn confirm(call: Call<'_>, workspace: Workspace<'_>, homes: &[Value]) -> Result<(), Problem> {
+fn confirm(
+    call: Call<'_>,
+    given: &Delete,
+    workspace: Workspace<'_>,
+    homes: &[Value],
+) -> Result<(), Problem> {
     let name = workspace.name();
     let loses = match (homes.len(), workspace.has_home()) {
         (0, true) => return Ok(()),
@@ -110,14 +149,18 @@ fn confirm(call: Call<'_>, workspace: Workspace<'_>, homes: &[Value]) -> Result<
         format!("{loses}. Type its name to delete it: "),
     );
     let answer = terminal.ask(&question);
+    let options = [
+        (given.home, " --home"),
+        (given.git, " --git"),
+        (given.push, " --push"),
+    ];
+    let options = options.into_iter().filter(|(is, _)| *is);
+    let options: String = options.map(|(_, option)| option).collect();
     let refused = |message: &str| {
         Err(Problem::new(Code::Usage, "NotConfirmed", message)
             .of(workspace.reference().to_string())
             .field("--yes")
-            .next(format!(
-                "devctl delete {name} --yes{}",
-                if homes.is_empty() { "" } else { " --home" }
-            )))
+            .next(format!("devctl delete {name} --yes{options}")))
     };
     match answer.as_deref().map(str::trim) {
         Some(typed) if typed == name => Ok(()),

@@ -1,19 +1,23 @@
-//! `create --git`: the claim as a commit, by the user's own git.
+//! `create --git` and `delete --git`: the claim as a commit, by the user's own git.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
 use crate::commands::call::Call;
 use crate::commands::ready;
 use crate::commands::waiting::{self, Step};
+use crate::grammar::Delete;
 use crate::grammar::creating::Create;
-use crate::host::{Program, Ran};
 use crate::object::{Reference, text};
 use crate::output::{self, Format};
 use crate::problem::{Code, Problem};
 use crate::table::span;
 use crate::text::{Line, Style};
+
+mod repository;
+
+use repository::{Repository, shown};
 
 /// The confirmation that Argo CD asks for before it deletes a claim with a home (Argo CD, "Sync
 /// options").
@@ -26,22 +30,14 @@ pub(super) async fn commit(
     wanted: &Value,
     target: &Reference,
 ) -> Result<u8, Problem> {
-    let root = root(call).await?;
-    let path = PathBuf::from("workspaces")
-        .join(&target.name)
-        .join("claim.yaml");
-    let file = root.join(&path);
+    let repository = Repository::open(call).await?;
+    let path = path(target);
     let content = output::document(&protected(wanted), Format::Yaml);
-    let before = call
-        .host
-        .files
-        .read(&file)
-        .map_err(|error| failed(&file, &error))?;
-    match before {
+    let branch = (!given.push).then(|| format!("workspace-{}", target.name));
+    match repository.read(&path)? {
         Some(before) if before == content => {
-            call.host
-                .terminal
-                .note(&format!("{} is as asked for", path.display()).into());
+            let line = format!("{} is as asked for", path.display());
+            call.host.terminal.note(&line.into());
         }
         Some(_) => {
             let message = format!("{} exists, and is another one", path.display());
@@ -49,130 +45,63 @@ pub(super) async fn commit(
                 .of(target.to_string())
                 .next("change the file, or choose another name"));
         }
-        None => write(call, given, &root, &path, &content, target).await?,
-    }
-    if given.push {
-        if !given.no_wait {
-            return waited(call, given, target).await;
+        None => {
+            repository.switch(branch.as_deref()).await?;
+            repository.write(&path, &content)?;
+            repository.git(&["add", "--", &shown(&path)]).await?;
+            let message = format!("Create workspace {}", target.name);
+            repository
+                .publish(&path, &message, branch.as_deref())
+                .await?;
         }
-    } else {
-        propose(call, &root, &branch(target)).await?;
+    }
+    match branch {
+        Some(branch) => repository.propose(&branch).await?,
+        None if !given.no_wait => return waited(call, given, target).await,
+        None => {}
     }
     Ok(0)
 }
 
-/// The folder of the repository.
-async fn root(call: Call<'_>) -> Result<PathBuf, Problem> {
-    let ran = capture(call, Program::new("git", ["rev-parse", "--show-toplevel"])).await?;
-    if ran.code != 0 {
-        return Err(
-            Problem::usage("--git", "this folder is in no git repository")
-                .next("change into a clone of the repository that Argo CD reads"),
-        );
-    }
-    Ok(PathBuf::from(ran.stdout.trim_end_matches('\n')))
-}
-
-async fn write(
+/// Commits the deletion of a claim, and pushes it.
+pub(super) async fn remove(
     call: Call<'_>,
-    given: &Create,
-    root: &Path,
-    path: &Path,
-    content: &str,
+    given: &Delete,
     target: &Reference,
 ) -> Result<(), Problem> {
-    let name = path.display().to_string();
-    if !given.push {
-        git(call, root, &["switch", "--create", &branch(target)]).await?;
+    let repository = Repository::open(call).await?;
+    let path = path(target);
+    if repository.read(&path)?.is_none() {
+        let message = format!(
+            "{} does not exist in {}",
+            path.display(),
+            repository.root().display()
+        );
+        return Err(Problem::new(Code::NotFound, "NotFound", message)
+            .of(target.to_string())
+            .field("--git")
+            .next("change into a clone of the repository that Argo CD reads, and pull"));
     }
-    let file = root.join(path);
-    call.host
-        .files
-        .replace(&file, content)
-        .map_err(|error| failed(&file, &error))?;
-    let message = format!("Create workspace {}", target.name);
-    git(call, root, &["add", "--", &name]).await?;
-    git(
-        call,
-        root,
-        &["commit", "--quiet", "--message", &message, "--", &name],
-    )
-    .await?;
-    call.host.terminal.note(&format!("committed {name}").into());
-    let branch = branch(target);
-    let push: &[&str] = if given.push {
-        &["push", "--quiet"]
-    } else {
-        &["push", "--quiet", "--set-upstream", "origin", &branch]
-    };
-    git(call, root, push).await?;
-    call.host.terminal.note(&"pushed".into());
-    Ok(())
-}
-
-fn branch(target: &Reference) -> String {
-    format!("workspace-{}", target.name)
-}
-
-/// Opens a pull request, or prints where to open one.
-async fn propose(call: Call<'_>, root: &Path, branch: &str) -> Result<(), Problem> {
-    let forge = [
-        ("gh", &["pr", "create", "--fill", "--head"][..]),
-        (
-            "glab",
-            &["mr", "create", "--fill", "--yes", "--source-branch"][..],
-        ),
-    ];
-    let installed = forge
-        .iter()
-        .find(|(name, _)| call.host.programs.is_installed(name));
-    if let Some((name, arguments)) = installed {
-        let arguments = arguments
-            .iter()
-            .chain([&branch])
-            .map(|word| (*word).to_owned());
-        let program = Program::new(name, arguments).within(root);
-        let ran = capture(call, program).await?;
-        if ran.code == 0 {
-            for line in ran.stdout.lines() {
-                call.host.terminal.data(&line.into())?;
-            }
-            return Ok(());
-        }
+    let branch = (!given.push).then(|| format!("delete-workspace-{}", target.name));
+    repository.switch(branch.as_deref()).await?;
+    repository
+        .git(&["rm", "--quiet", "--", &shown(&path)])
+        .await?;
+    let message = format!("Delete workspace {}", target.name);
+    repository
+        .publish(&path, &message, branch.as_deref())
+        .await?;
+    match branch {
+        Some(branch) => repository.propose(&branch).await,
+        None => Ok(()),
     }
-    let remote = capture(
-        call,
-        Program::new("git", ["remote", "get-url", "origin"]).within(root),
-    )
-    .await?;
-    let line = match compare(remote.stdout.trim(), branch) {
-        Some(link) => format!("open the pull request: {link}"),
-        None => format!("open a pull request of the branch {branch}"),
-    };
-    call.host.terminal.data(&line.into())?;
-    Ok(())
 }
 
-/// The page where a pull request is opened; none for a remote that is no web address.
-fn compare(remote: &str, branch: &str) -> Option<String> {
-    let path = remote
-        .strip_prefix("https://")
-        .map(str::to_owned)
-        .or_else(|| {
-            remote
-                .strip_prefix("git@")
-                .map(|rest| rest.replacen(':', "/", 1))
-        })
-        .or_else(|| remote.strip_prefix("ssh://git@").map(str::to_owned))?;
-    // A user name or a token in the address must not be printed.
-    let path = path.rsplit('@').next()?.trim_end_matches(".git");
-    let host = path.split('/').next()?;
-    let page = if host.contains("gitlab") {
-        format!("-/merge_requests/new?merge_request%5Bsource_branch%5D={branch}")
-    } else {
-        format!("compare/{branch}?expand=1")
-    };
-    Some(format!("https://{path}/{page}"))
+/// The file of a claim in the repository that Argo CD reads.
+fn path(target: &Reference) -> PathBuf {
+    PathBuf::from("workspaces")
+        .join(&target.name)
+        .join("claim.yaml")
 }
 
 /// Waits for the claim that Argo CD creates, and until it is ready.
@@ -221,32 +150,6 @@ fn protected(claim: &Value) -> Value {
     claim
 }
 
-async fn git(call: Call<'_>, root: &Path, arguments: &[&str]) -> Result<(), Problem> {
-    let program = Program::new("git", arguments.iter().copied()).within(root);
-    let ran = capture(call, program).await?;
-    if ran.code == 0 {
-        return Ok(());
-    }
-    let said = [ran.stderr.trim(), ran.stdout.trim()].join(" ");
-    let message = format!(
-        "git {}: {said}",
-        arguments.first().copied().unwrap_or_default()
-    );
-    Err(Problem::new(Code::Failed, "Git", message)
-        .of(root.display().to_string())
-        .next("look at git status; what was committed stays"))
-}
-
-async fn capture(call: Call<'_>, program: Program) -> Result<Ran, Problem> {
-    call.host.programs.capture(&program).await.map_err(|error| {
-        Problem::new(Code::Failed, "Git", format!("{}: {error}", program.name)).next("install git")
-    })
-}
-
-fn failed(path: &Path, error: &std::io::Error) -> Problem {
-    Problem::new(Code::Failed, "File", format!("{}: {error}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -261,26 +164,5 @@ mod tests {
         assert_eq!(sync, CONFIRM);
         let bare = json!({"metadata": {"name": "a"}, "spec": {"parameters": {}}});
         assert_eq!(protected(&bare), bare);
-    }
-
-    #[test]
-    fn the_page_of_a_pull_request_has_no_token() {
-        for (remote, expected) in [
-            (
-                "https://github.com/acme/ws.git",
-                Some("https://github.com/acme/ws/compare/b?expand=1"),
-            ),
-            (
-                "https://user:token@github.com/acme/ws",
-                Some("https://github.com/acme/ws/compare/b?expand=1"),
-            ),
-            (
-                "git@github.com:acme/ws.git",
-                Some("https://github.com/acme/ws/compare/b?expand=1"),
-            ),
-            ("/srv/git/ws.git", None),
-        ] {
-            assert_eq!(compare(remote, "b").as_deref(), expected, "{remote}");
-        }
     }
 }

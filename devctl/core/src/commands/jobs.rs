@@ -50,7 +50,7 @@ pub(super) async fn run(call: Call<'_>, given: &Run) -> Result<u8, Problem> {
     if ran.code == NO_AGENT {
         return foreground(call, &host, given, &command).await;
     }
-    let id = started(given, &ran)?;
+    let id = started(&given.name, &ran)?;
     let line = Line::new()
         .plain("job ")
         .with(Style::Bold, &id)
@@ -72,7 +72,7 @@ pub(super) async fn run(call: Call<'_>, given: &Run) -> Result<u8, Problem> {
 }
 
 /// The id of a job that was started.
-fn started(given: &Run, ran: &Ran) -> Result<String, Problem> {
+pub(super) fn started(name: &Name, ran: &Ran) -> Result<String, Problem> {
     let id = ran.stdout.trim().to_owned();
     let is_id = !id.is_empty()
         && id
@@ -88,8 +88,8 @@ fn started(given: &Run, ran: &Ran) -> Result<String, Problem> {
         Code::Failed
     };
     Err(Problem::new(code, "NotStarted", message)
-        .of(given.name.to_string())
-        .next(format!("devctl ssh {}", given.name)))
+        .of(name.to_string())
+        .next(format!("devctl ssh {name}")))
 }
 
 /// Shows the output of a job until it ends, also over a connection that breaks.
@@ -238,8 +238,17 @@ fn table(jobs: &[Value], wide: bool) -> Table {
 }
 
 async fn listed(call: Call<'_>, host: &Host) -> Result<Vec<Value>, Problem> {
+    listed_in(host, list(call, host).await?)
+}
+
+/// Asks the agent for its jobs.
+pub(super) async fn list(call: Call<'_>, host: &Host) -> Result<Ran, Problem> {
     let words = ["job", "list", "-o", "json"].map(str::to_owned);
-    let ran = capture(call, host, &remote::agent(&words)).await?;
+    capture(call, host, &remote::agent(&words)).await
+}
+
+/// The jobs in the agent's answer.
+pub(super) fn listed_in(host: &Host, ran: Ran) -> Result<Vec<Value>, Problem> {
     let answer = checked(host, ran)?;
     let value: Value = serde_json::from_str(&answer).map_err(|error| {
         Problem::new(
@@ -343,6 +352,7 @@ fn ssh(call: Call<'_>, host: &Host, line: &str) -> Result<Program, Problem> {
     call.with_ssh(|client| client.ssh(host, &["-T"], &[line.to_owned()]))
 }
 
-async fn capture(call: Call<'_>, host: &Host, line: &str) -> Result<Ran, Problem> {
+/// Runs a line of the workspace's shell, and returns what it writes.
+pub(super) async fn capture(call: Call<'_>, host: &Host, line: &str) -> Result<Ran, Problem> {
     call.capture(&ssh(call, host, line)?).await
 }

@@ -101,7 +101,12 @@ pub(super) fn destination(workspace: Workspace<'_>, host: &Host) -> Result<Desti
 }
 
 /// Writes the host keys of a workspace to the file that ssh reads.
-fn pin(call: Call<'_>, path: &Path, host: &Host, workspace: Workspace<'_>) -> Result<(), Problem> {
+pub(super) fn pin(
+    call: Call<'_>,
+    path: &Path,
+    host: &Host,
+    workspace: Workspace<'_>,
+) -> Result<(), Problem> {
     let files = call.host.files;
     let failed = |error: std::io::Error| {
         Problem::new(

@@ -95,7 +95,7 @@ pub fn shell(word: &str) -> String {
 }
 
 /// Text in which ssh expands no token (`ssh_config(5)`, "TOKENS").
-fn tokens(text: &str) -> String {
+pub fn tokens(text: &str) -> String {
     text.replace('%', "%%")
 }
 
