@@ -1,8 +1,12 @@
 """Jobs outlive the connection, and their exit codes arrive."""
 
+import json
 import os
 import signal
+import subprocess
+import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 
 from cluster.workspaces import Workspaces
 from devctl.program import Devctl
@@ -31,6 +35,77 @@ def test_a_job_outlives_the_connection_and_its_code_arrives(devctl: Devctl) -> N
     assert (job["state"], job["code"]) == ("Finished", 7)
     code = devctl("run", "work", "sh", "-c", "exit 255")
     assert code.returncode == 255, code.stderr
+
+
+def children(process: int) -> list[int]:
+    found = subprocess.run(
+        ["pgrep", "-P", str(process)], capture_output=True, text=True, check=False
+    )
+    return [int(child) for child in found.stdout.split()]
+
+
+def test_a_run_goes_on_over_a_new_connection(devctl: Devctl) -> None:
+    devctl.says("create", "work", "cpu-small")
+    script = "echo begun; while ! [ -e go ]; do sleep 0.1; done; echo done; exit 7"
+    running = devctl.start("run", "work", "--job", "long", "sh", "-c", script)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "begun\n"
+    # ssh's way to the workspace breaks.
+    (ssh,) = children(running.pid)
+    (proxy,) = children(ssh)
+    os.kill(proxy, signal.SIGKILL)
+
+    def follows_again() -> bool:
+        return any(child != ssh for child in children(running.pid))
+
+    until("devctl to connect again", follows_again, 30)
+    devctl.says("ssh", "work", "--", "touch go")
+    output, said = running.communicate(timeout=60)
+    assert (running.returncode, output) == (7, "done\n"), said
+    assert "the connection is lost; the job goes on; connecting again" in said
+
+
+def test_jupyter_is_found_again_and_counts_as_use_only_while_a_kernel_is_busy(
+    devctl: Devctl, tmp_path: Path
+) -> None:
+    devctl.says("create", "work", "cpu-small")
+    devctl.says("ssh", "work", "--", "mkdir -p .local/bin && echo idle > kernel")
+    fake = Path(__file__).with_name("jupyter_server.py")
+    devctl.says("cp", str(fake), "work:.local/bin/jupyter")
+    devctl.says("ssh", "work", "--", "chmod +x .local/bin/jupyter")
+
+    def opened() -> str:
+        jupyter = devctl.start("jupyter", "work", "--no-open")
+        assert jupyter.stdout is not None
+        address = jupyter.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:"), jupyter.communicate()
+        try:
+            until("JupyterLab", lambda: page(address) == "JupyterLab\n", 30)
+        finally:
+            jupyter.send_signal(signal.SIGINT)
+            jupyter.communicate(timeout=30)
+        return address.split("token=")[1]
+
+    def verdict() -> str:
+        status = devctl.object("show", "work")["status"]
+        return str(status.get("activity", {}).get("verdict"))
+
+    token = opened()
+    assert opened() == token, "a second server was started"
+    jobs = devctl.object("jobs", "work")["jobs"]
+    assert [(job["id"], job["state"]) for job in jobs] == [("jupyter-lab-1", "Running")]
+    assert token not in json.dumps(jobs)
+    until("the workspace to be idle", lambda: verdict() == "Idle", 120)
+    devctl.says("ssh", "work", "--", "echo busy > kernel")
+    until("the kernel to count", lambda: verdict() == "Active", 60)
+
+
+def page(address: str) -> str:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
 
 
 def test_ctrl_c_leaves_the_job_and_says_so(devctl: Devctl) -> None:

@@ -1,20 +1,25 @@
 """The tools that people use with SSH work with workspaces, and host keys are verified."""
 
+import asyncio
 import hashlib
+import json
 import os
 import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import asyncssh
 import pytest
 
-from cluster.workspaces import Key
+from cluster.workspaces import Key, Workspaces
 from devctl.program import Devctl
 from environment.cluster import CLAIMS, Cluster
 from environment.waiting import until
 
 FILES = 10_000
+# The size of a backend of JetBrains.
+BACKEND_MIB = 500
 
 
 @pytest.fixture(params=["pod", "instance"])
@@ -132,6 +137,65 @@ def test_an_editors_way_in_works(devctl: Devctl, workspace: str) -> None:
         editor.kill()
 
 
+def test_a_jetbrains_gateways_order_works(
+    devctl: Devctl, workspace: str, tmp_path: Path
+) -> None:
+    """Gateway has an SSH library of its own. It runs commands, uploads its backend, and
+    forwards a port, all over one connection at the same time."""
+    _, config = devctl.configured()
+    link = devctl.says("jetbrains", workspace, "--no-open")
+    assert f"host={workspace}.ws&" in link
+    backend = tmp_path / "backend.tar.gz"
+    chunk = os.urandom(1 << 20)
+    with backend.open("wb") as file:
+        for _ in range(BACKEND_MIB):
+            file.write(chunk)
+    digest = hashlib.sha256(backend.read_bytes()).hexdigest()
+
+    async def together() -> None:
+        async with asyncssh.connect(
+            f"{workspace}.ws", config=[config], client_keys=[str(devctl.key.private)]
+        ) as connection:
+            forwarded = await connection.forward_local_port(
+                "127.0.0.1", 0, "127.0.0.1", 22
+            )
+            async with connection.start_sftp_client() as sftp:
+                upload = asyncio.create_task(sftp.put(str(backend), "backend.tar.gz"))
+                system = await connection.run("uname -s", check=True)
+                assert system.stdout == "Linux\n"
+                there, back = await asyncio.open_connection(
+                    "127.0.0.1", forwarded.get_port()
+                )
+                assert (await there.readline()).startswith(b"SSH-2.0")
+                assert not upload.done(), "the upload ended before the others began"
+                back.close()
+                await upload
+            summed = await connection.run("sha256sum backend.tar.gz", check=True)
+            assert str(summed.stdout).split()[0] == digest
+
+    asyncio.run(together())
+
+
+def test_the_agent_with_the_users_keys_is_forwarded_only_if_asked_for(
+    devctl: Devctl, workspace: str
+) -> None:
+    config = [*devctl.configured(), "-i", str(devctl.key.private)]
+    # The first message of the agent's protocol, and the type of its answer
+    # (draft-ietf-sshm-ssh-agent, SSH_AGENT_IDENTITIES_ANSWER is 12).
+    ask = (
+        "import os, socket, struct; s = socket.socket(socket.AF_UNIX);"
+        's.connect(os.environ["SSH_AUTH_SOCK"]); s.sendall(struct.pack(">IB", 1, 11));'
+        "print(s.recv(5)[4])"
+    )
+    remote = f"python3 -c '{ask}'"
+    with_agent: list[str | Path] = ["ssh-agent", "sh", "-c", 'ssh-add -q "$0" && exec ssh "$@"']
+    line: list[str | Path] = [*with_agent, devctl.key.private, *config]
+    forwarded = run(*line, "-A", f"{workspace}.ws", remote)
+    assert forwarded.stdout == "12\n", forwarded.stderr
+    not_forwarded = run(*line, f"{workspace}.ws", remote)
+    assert not_forwarded.returncode != 0 and "SSH_AUTH_SOCK" in not_forwarded.stderr
+
+
 def test_many_files_go_by_rsync(devctl: Devctl, workspace: str, tmp_path: Path) -> None:
     config = [*devctl.configured(), "-i", str(devctl.key.private)]
     shell = " ".join(f"'{word}'" for word in ("ssh", *config))
@@ -191,6 +255,38 @@ def test_a_swapped_host_key_is_refused_and_a_new_claim_is_not(
     )
     devctl.says("create", "swapped", "cpu-small")
     devctl.says("ssh", "swapped", "--", "true")
+
+
+def test_a_swapped_pod_is_refused_by_name(
+    devctl: Devctl, alice: Workspaces, cluster: Cluster
+) -> None:
+    devctl.says("create", "moved", "cpu-small")
+    devctl.says("ssh", "moved", "--", "true")
+    (pod,) = alice.pods("moved")
+    containers = pod["spec"]["initContainers"] + pod["spec"]["containers"]
+    variables = [one for each in containers for one in each.get("env", [])]
+    secret = next(
+        one["value"] for one in variables if one["name"] == "WORKSPACE_SECRET"
+    )
+    # Another pod that answers in the place of this one has another key.
+    other = Key.generate(devctl.home, "other")
+    keys = {
+        "ssh_host_ed25519_key": other.private.read_text(),
+        "ssh_host_ed25519_key.pub": other.public + "\n",
+    }
+    known = cluster.get("secret", secret, devctl.namespace)
+    assert known is not None and keys.keys() <= known["data"].keys()
+    patch = json.dumps({"stringData": keys})
+    here = ("-n", devctl.namespace)
+    cluster.kubectl("patch", "secret", secret, *here, "--type=merge", "-p", patch)
+    cluster.kubectl("delete", "pod", pod["metadata"]["name"], *here)
+
+    def refused() -> bool:
+        ran = devctl("ssh", "moved", "--", "true")
+        assert ran.returncode != 0, "devctl logged in to a pod with another key"
+        return "workspace " in ran.stderr and "its host key changed" in ran.stderr
+
+    until("devctl to refuse the pod", refused, 120)
 
 
 def answers(number: int) -> bool:

@@ -10,7 +10,6 @@ from devctl.program import Devctl, installed
 from environment.cluster import CLAIMS, Cluster
 from environment.ec2 import Ec2
 from environment.platform import Platform
-from environment.waiting import until
 from gitops.argo import ArgoCd
 from gitops.git import Repository, git
 from gitops.repositories import claim
@@ -69,13 +68,10 @@ def test_devctl_commits_a_workspace_and_fights_no_sync(
 
     # Argo CD would create it again.
     refused = devctl.refused(4, "delete", NAME, "--yes")
-    assert "git" in refused
+    assert f"devctl delete {NAME} --git" in refused
     assert len(ec2.live(team.namespace)) == 1
-    workspaces.remove(f"workspaces/{NAME}")
-    workspaces.push("No workspace any more")
-    until(
-        "the claim to be gone",
-        lambda: cluster.get(CLAIMS, NAME, team.namespace) is None,
-        180,
-    )
+    deleted = devctl("delete", NAME, "--git", "--push", "--yes", folder=folder)
+    assert deleted.returncode == 0, deleted.stderr
+    assert deleted.stdout == f"{NAME} is deleted\n"
+    assert cluster.get(CLAIMS, NAME, team.namespace) is None
     assert ec2.live(team.namespace) == []
