@@ -16,7 +16,7 @@ use devctl_core::text::printable;
 use crate::cluster::Cluster;
 use crate::files::Disk;
 use crate::settings;
-use crate::terminal::Screen;
+use devctl_terminal::Screen;
 
 /// The variable by which a shell's script asks for candidates.
 const VARIABLE: &str = "DEVCTL_COMPLETE";

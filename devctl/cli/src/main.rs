@@ -18,7 +18,6 @@ mod files;
 mod programs;
 mod reach;
 mod settings;
-mod terminal;
 
 /// The exit code after Ctrl-C: 128 and the number of SIGINT, as in shells.
 const INTERRUPTED: u8 = 130;
@@ -26,7 +25,7 @@ const INTERRUPTED: u8 = 130;
 fn main() -> ExitCode {
     completion::answer();
     let mut arguments = Arguments::parse();
-    let terminal = terminal::Screen::new();
+    let terminal = devctl_terminal::Screen::default();
     if let Command::Completion(given) = &arguments.command {
         return ExitCode::from(ended(
             &terminal,
@@ -63,7 +62,7 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-async fn run(terminal: &terminal::Screen, arguments: &mut Arguments) -> Result<u8, Problem> {
+async fn run(terminal: &devctl_terminal::Screen, arguments: &mut Arguments) -> Result<u8, Problem> {
     let files = files::Disk::new()?;
     settings::fill_in(&files, arguments)?;
     let api = cluster::Cluster::open(&arguments.shared).await;
@@ -88,7 +87,7 @@ async fn run(terminal: &terminal::Screen, arguments: &mut Arguments) -> Result<u
 }
 
 /// Reports a problem, and gives the exit code.
-fn ended(terminal: &terminal::Screen, format: Format, done: Result<u8, Problem>) -> u8 {
+fn ended(terminal: &devctl_terminal::Screen, format: Format, done: Result<u8, Problem>) -> u8 {
     let problem = match done {
         Ok(code) => return code,
         Err(problem) => problem,

@@ -1,10 +1,7 @@
 //! The way to workspaces: TCP to an address, or a pod by way of the API server.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
-use std::thread;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,9 +12,6 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 /// How long a connection may take. The security group of an instance drops packets of other networks.
 const CONNECT: Duration = Duration::from_secs(10);
-
-/// The bytes that are copied at once: what a pipe holds (pipe(7)).
-const BUFFER: usize = 64 * 1024;
 
 /// The network of this machine.
 pub(crate) struct Network {
@@ -51,7 +45,8 @@ impl Reach for Network {
         match destination {
             Destination::Address { address, port } => {
                 let stream = dial(address, *port, CONNECT)?;
-                tokio::task::spawn_blocking(move || joined(&stream)).await?
+                tokio::task::spawn_blocking(move || streams::join(&stream)).await??;
+                Ok(())
             }
             Destination::Pod {
                 namespace,
@@ -117,33 +112,4 @@ fn dial(address: &str, port: u16, longest: Duration) -> io::Result<TcpStream> {
         }
     }
     Err(last)
-}
-
-/// Copies in both directions until the workspace's side ends.
-fn joined(stream: &TcpStream) -> io::Result<()> {
-    // Rust's own standard streams have buffers, which would keep bytes back.
-    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let mut to = stream.try_clone()?;
-    thread::spawn(move || {
-        // ssh closes the pipe when it ends, in any way.
-        let _ = copy(&mut stdin, &mut to);
-        let _ = to.shutdown(Shutdown::Write);
-    });
-    let mut from = stream;
-    copy(&mut from, &mut stdout)
-}
-
-/// Copies until the end. `io::copy` would use splice(2), which holds the lock of the pipe while it
-/// waits for the socket: then ssh cannot read what is in the pipe.
-fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
-    let mut buffer = vec![0; BUFFER];
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => to.write_all(&buffer[..count])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }

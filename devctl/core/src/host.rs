@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::object::{Kind, Reference};
@@ -64,7 +65,7 @@ pub trait Api: Send + Sync {
 }
 
 /// Where objects are listed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
     /// In a namespace.
     Namespace(String),
@@ -73,7 +74,7 @@ pub enum Scope {
 }
 
 /// Whether a request takes effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
     /// It does.
     Stored,
@@ -82,7 +83,7 @@ pub enum Effect {
 }
 
 /// What became of an object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Change {
     /// It is this now.
     Now(Box<Value>),
@@ -93,7 +94,7 @@ pub enum Change {
 }
 
 /// The answer of an API server that refuses, or does not answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The status of HTTP; none if there was no answer.
     pub status: Option<u16>,

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A kind of object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// `GpuDevWorkspaceClaim`, in both configurations.
     Claim,
@@ -17,6 +18,8 @@ pub enum Kind {
     Event,
     /// `PersistentVolumeClaim`: a home in the cluster.
     Home,
+    /// `Pod`.
+    Pod,
 }
 
 impl Kind {
@@ -24,7 +27,7 @@ impl Kind {
     pub fn group(self) -> &'static str {
         match self {
             Self::Claim | Self::Flavor => api::WORKSPACE_GROUP,
-            Self::ConfigMap | Self::Event | Self::Home => "",
+            Self::ConfigMap | Self::Event | Self::Home | Self::Pod => "",
         }
     }
 
@@ -53,6 +56,7 @@ impl Kind {
             Self::ConfigMap => "ConfigMap",
             Self::Event => "Event",
             Self::Home => "PersistentVolumeClaim",
+            Self::Pod => "Pod",
         }
     }
 
@@ -64,6 +68,7 @@ impl Kind {
             Self::ConfigMap => "configmaps",
             Self::Event => "events",
             Self::Home => "persistentvolumeclaims",
+            Self::Pod => "pods",
         }
     }
 
@@ -84,7 +89,7 @@ impl Kind {
 }
 
 /// One object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// The kind.
     pub kind: Kind,

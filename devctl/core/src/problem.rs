@@ -1,11 +1,12 @@
 //! What went wrong, for people and for programs: the object, the field and the next step.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::text::{Line, Style};
 
 /// The exit code of a command. docs/devctl.md lists them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Code {
     /// It failed; the reason is the workspace's.
     Failed = 1,
@@ -28,7 +29,7 @@ pub enum Code {
 }
 
 /// Why a command ends without what was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// The exit code.
     pub code: Code,

@@ -9,7 +9,7 @@ use devctl_core::text::{Line, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Standard output and standard error.
-pub(crate) struct Screen {
+pub struct Screen {
     /// Whether data has colours.
     is_coloured: bool,
     /// Whether notes have colours.
@@ -29,8 +29,9 @@ struct State {
     stays: Option<Line>,
 }
 
-impl Screen {
-    pub(crate) fn new() -> Self {
+impl Default for Screen {
+    /// The terminal of this process.
+    fn default() -> Self {
         let wants = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         Self {
@@ -39,9 +40,11 @@ impl Screen {
             state: Mutex::default(),
         }
     }
+}
 
+impl Screen {
     /// Says what stays after Ctrl-C.
-    pub(crate) fn interrupted(&self) {
+    pub fn interrupted(&self) {
         self.settled();
         let stays = self.state().stays.take();
         self.note(&stays.unwrap_or_else(|| Line::from("interrupted")));
