@@ -1,0 +1,21 @@
+//! The bastion, without side effects.
+//!
+//! [`accounts`] and [`grants`] say who may log in. [`words`] reads a command line, which no shell runs.
+//! [`target`] finds the pod of a workspace. [`audit`] is the log: each line has the hash of the line
+//! before. [`protocol`] has the messages between a login's process and the broker.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+pub mod accounts;
+pub mod audit;
+pub mod grants;
+pub mod hex;
+pub mod protocol;
+pub mod target;
+pub mod words;

@@ -1,0 +1,208 @@
+//! Where a workspace is: the address of its pod.
+//!
+//! The address never comes from a status that users may be able to write. It comes from a pod of the
+//! person's own namespace, which a StatefulSet controls, and the port is that of SSH.
+
+use std::net::{IpAddr, SocketAddr};
+
+use api::workspace::Placement;
+use devctl_core::name::Host;
+use devctl_core::object::{list, text};
+use devctl_core::problem::{Code, Problem};
+use devctl_core::ssh::PORT;
+use devctl_core::workspace::Workspace;
+use serde_json::Value;
+
+/// The label of the pods of a workspace. Its value is the claim's name after the prefix.
+const LABEL: &str = "/metadata/labels/platform.acme.io~1cluster-workspace";
+const PREFIX: &str = "gpuws-";
+
+/// An end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The name of the pod.
+    pub node: String,
+    /// The address.
+    pub address: SocketAddr,
+}
+
+/// Finds the pod of a workspace among the pods of its namespace.
+pub fn target(workspace: Workspace<'_>, host: &Host, pods: &[Value]) -> Result<Target, Problem> {
+    let object = workspace.reference().to_string();
+    let name = workspace.name();
+    if workspace.placement() == Placement::Ec2 {
+        let message = "the bastion reaches workspaces in the cluster only";
+        return Err(Problem::new(Code::Refused, "NotInCluster", message).of(object));
+    }
+    let number = host.replica.unwrap_or(0);
+    let count = workspace.replicas();
+    if number >= count {
+        let message = format!("it has {count} pods, from 0");
+        return Err(Problem::usage("NAME", message).of(object));
+    }
+    let mut ours = pods.iter().filter(|pod| is_of(pod, name));
+    let pod = ours.find(|pod| is_number(pod, number)).ok_or_else(|| {
+        let state = match workspace.message() {
+            Some(message) => format!("it is {}: {message}", workspace.phase_text()),
+            None => format!("it is {}", workspace.phase_text()),
+        };
+        let next = match workspace.phase_text() {
+            "Stopped" | "Expired" => format!("devctl start {name}"),
+            _ => format!("devctl why {name}"),
+        };
+        Problem::new(Code::NotRunning, workspace.phase_text(), state)
+            .of(object.clone())
+            .next(next)
+    })?;
+    let node = text(pod, "/metadata/name").unwrap_or_default();
+    match address(pod) {
+        Ok(address) => Ok(Target {
+            node: node.to_owned(),
+            address: SocketAddr::new(address, PORT),
+        }),
+        Err(why) => Err(Problem::new(
+            Code::NotRunning,
+            "PodNotRunning",
+            format!("pod {node}: {why}"),
+        )
+        .of(object)
+        .next(format!("devctl why {name}"))),
+    }
+}
+
+/// Whether a pod is of the workspace: by its label, and by the controller that made it.
+fn is_of(pod: &Value, workspace: &str) -> bool {
+    let label = text(pod, LABEL).map(|label| label.strip_prefix(PREFIX).unwrap_or(label));
+    label == Some(workspace) && controller(pod).is_some()
+}
+
+/// The name of the StatefulSet that controls a pod.
+fn controller(pod: &Value) -> Option<&str> {
+    let mut owners = list(pod, "/metadata/ownerReferences").iter();
+    let owner =
+        owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+    let is_stateful_set = text(owner, "/kind") == Some("StatefulSet")
+        && text(owner, "/apiVersion") == Some("apps/v1");
+    text(owner, "/name").filter(|_| is_stateful_set)
+}
+
+/// Whether a pod has this number in its StatefulSet (`StatefulSet`, "Stable Network ID").
+fn is_number(pod: &Value, number: u16) -> bool {
+    let name = text(pod, "/metadata/name").unwrap_or_default();
+    controller(pod).is_some_and(|set| name == format!("{set}-{number}"))
+}
+
+fn address(pod: &Value) -> Result<IpAddr, &'static str> {
+    if text(pod, "/metadata/deletionTimestamp").is_some() {
+        return Err("it is being deleted");
+    }
+    if text(pod, "/status/phase") != Some("Running") {
+        return Err("it does not run yet");
+    }
+    // sshd of the node would answer in the place of the pod.
+    if pod.pointer("/spec/hostNetwork").and_then(Value::as_bool) == Some(true) {
+        return Err("it has the network of its node");
+    }
+    let ip = text(pod, "/status/podIP").ok_or("it has no address yet")?;
+    if text(pod, "/status/hostIP") == Some(ip) {
+        return Err("it has the address of its node");
+    }
+    ip.parse().map_err(|_| "its address is none")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn claim() -> Value {
+        json!({
+            "metadata": {"name": "work", "namespace": "dev-alice", "uid": "1"},
+            "spec": {"parameters": {"placement": "Cluster", "distributed": {"nodes": 2}}},
+            "status": {"phase": "Ready", "nodes": [{"name": "ws-work-0", "ip": "203.0.113.9"}]},
+        })
+    }
+
+    fn pod(number: u16) -> Value {
+        json!({
+            "metadata": {
+                "name": format!("ws-work-{number}"),
+                "labels": {"platform.acme.io/cluster-workspace": "gpuws-work"},
+                "ownerReferences": [
+                    {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "ws-work", "controller": true},
+                ],
+            },
+            "spec": {},
+            "status": {"phase": "Running", "podIP": format!("10.244.0.{number}"), "hostIP": "192.0.2.1"},
+        })
+    }
+
+    fn found(host: &str, pods: &[Value]) -> Result<String, String> {
+        let claim = claim();
+        let target = target(Workspace::new(&claim), &host.parse().unwrap(), pods);
+        target
+            .map(|target| target.address.to_string())
+            .map_err(|problem| problem.reason)
+    }
+
+    #[test]
+    fn a_pod_is_found_by_its_number_and_never_by_the_status_of_the_claim() {
+        let pods = [pod(10), pod(1), pod(0)];
+        assert_eq!(found("work", &pods).unwrap(), "10.244.0.0:22");
+        assert_eq!(found("1.work.ws", &pods).unwrap(), "10.244.0.1:22");
+        assert_eq!(found("2.work.ws", &pods).unwrap_err(), "Usage");
+        assert_eq!(found("work", &[]).unwrap_err(), "Ready");
+    }
+
+    #[test]
+    fn a_pod_that_only_looks_like_the_workspaces_is_not_connected_to() {
+        let mut others = vec![];
+        for (pointer, value) in [
+            ("/metadata/labels", json!({})),
+            (
+                "/metadata/labels",
+                json!({"platform.acme.io/cluster-workspace": "gpuws-other"}),
+            ),
+            ("/metadata/ownerReferences", json!([])),
+            ("/metadata/ownerReferences/0/controller", json!(false)),
+            ("/metadata/ownerReferences/0/kind", json!("ReplicaSet")),
+            ("/metadata/ownerReferences/0/name", json!("ws")),
+            ("/metadata/name", json!("ws-work-0-0")),
+        ] {
+            let mut other = pod(0);
+            *other.pointer_mut(pointer).unwrap() = value;
+            assert_eq!(
+                found("work", std::slice::from_ref(&other)).unwrap_err(),
+                "Ready",
+                "{other}"
+            );
+            others.push(other);
+        }
+        others.push(pod(0));
+        assert_eq!(found("work", &others).unwrap(), "10.244.0.0:22");
+    }
+
+    #[test]
+    fn the_machine_under_a_pod_is_not_connected_to() {
+        for (pointer, value) in [
+            ("/spec", json!({"hostNetwork": true})),
+            ("/status/podIP", json!("192.0.2.1")),
+            ("/status/podIP", json!("")),
+            ("/status/podIP", json!("localhost")),
+            ("/status/phase", json!("Succeeded")),
+            ("/metadata/deletionTimestamp", json!("2026-11-27T12:00:00Z")),
+        ] {
+            let mut other = pod(0);
+            match other.pointer_mut(pointer) {
+                Some(at) => *at = value,
+                None => other["metadata"]["deletionTimestamp"] = value,
+            }
+            assert_eq!(
+                found("work", &[other]).unwrap_err(),
+                "PodNotRunning",
+                "{pointer}"
+            );
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The broker: the one process of a pod that has the right to ask the API server.
+//!
+//! It serves sshd's programs over a Unix socket that only this user may open. A session shows its grant
+//! first, and is its person from then on.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use bastion_core::accounts::Accounts;
+use bastion_core::audit::{Entry, Event};
+use bastion_core::grants::Grants;
+use clap::Args;
+use kube::Client;
+use tokio::net::UnixListener;
+use tokio::sync::watch;
+use tracing::{error, info};
+
+use crate::channel::socket;
+use crate::log::Log;
+
+mod api;
+mod directory;
+mod host_key;
+mod sessions;
+mod stream;
+
+/// The settings of the broker.
+#[derive(Args)]
+pub(crate) struct Settings {
+    /// Folder of the socket, the accounts and the host key
+    #[arg(long, default_value = "/run/gpu-bastion")]
+    run: PathBuf,
+    /// Folder of the accounts, which the system's name service reads
+    #[arg(long, default_value = "/var/lib/extrausers")]
+    accounts: PathBuf,
+    /// Folder of the audit log
+    #[arg(long, default_value = "/var/lib/gpu-bastion/audit")]
+    audit: PathBuf,
+    /// Name of this replica
+    #[arg(long, env = "POD_NAME")]
+    replica: String,
+    /// Namespace of the bastion
+    #[arg(long, env = "POD_NAMESPACE")]
+    namespace: String,
+    /// Secret with the host key that all replicas have
+    #[arg(long, default_value = "gpu-bastion-host-key")]
+    host_key: String,
+}
+
+/// What all connections share.
+struct Broker {
+    accounts: watch::Receiver<Arc<Accounts>>,
+    grants: Mutex<Grants>,
+    log: Log,
+    client: Client,
+    replica: String,
+    began: Instant,
+}
+
+impl Broker {
+    /// Writes an event to the audit log, and returns when it is on disk.
+    async fn record(&self, session: Option<(&str, &str)>, event: Event) -> io::Result<()> {
+        let (session, user) = session.unzip();
+        let entry = Entry {
+            replica: self.replica.clone(),
+            session: session.map(str::to_owned),
+            user: user.map(str::to_owned),
+            event,
+        };
+        self.log.write(entry).await
+    }
+
+    fn grants(&self) -> std::sync::MutexGuard<'_, Grants> {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs the broker until it is told to end.
+pub(crate) fn run(settings: &Settings) -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env()
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
+        )
+        .init();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            error!(%error, "cannot start");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(serve(settings)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error!(%error, "the broker ends");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
+    let log = Log::open(&settings.audit, &settings.replica)?;
+    let client = Client::try_default().await?;
+    host_key::prepare(&client, settings).await?;
+    let accounts = directory::follow(&client, &settings.accounts).await?;
+    let listener = listen(&settings.run)?;
+    let broker = Arc::new(Broker {
+        accounts,
+        grants: Mutex::default(),
+        log,
+        client,
+        replica: settings.replica.clone(),
+        began: Instant::now(),
+    });
+    info!("ready");
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let (stream, _) = accepted?;
+                tokio::spawn(sessions::serve(Arc::clone(&broker), stream));
+            }
+            _ = terminated.recv() => return Ok(()),
+        }
+    }
+}
+
+/// Listens where only this user may connect. sshd starts when the socket is there.
+fn listen(run: &Path) -> io::Result<UnixListener> {
+    let path = socket(run);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let unready = run.join(".broker.sock");
+    match fs::remove_file(&unready) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&unready)?;
+    fs::set_permissions(&unready, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&unready, &path)?;
+    Ok(listener)
+}

@@ -1,0 +1,154 @@
+//! The API server, as one person: every request is recorded before it is sent, and made as the service
+//! account of the person's namespace.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bastion_core::audit::Event;
+use bastion_core::protocol::{Call, Reply, permitted};
+use devctl_api_server::{ApiServer, Door};
+use devctl_core::host::{Api, Refused};
+use devctl_core::object::Kind;
+use http::header::HeaderName;
+use http::{HeaderValue, Request};
+
+use super::Broker;
+
+/// The service account of a person, in the person's namespace. Its name has a dot, which no account of
+/// a pod has.
+const ACCOUNT: &str = "gpu-workspaces.owner";
+/// Kubernetes, "User impersonation".
+const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
+/// The API server's audit log keeps this id (Kubernetes, "Auditing").
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// A person in a session.
+pub(super) struct Person {
+    broker: Arc<Broker>,
+    /// The name.
+    user: String,
+    /// The id of the session.
+    session: String,
+    /// The person's namespace.
+    pub(super) namespace: String,
+    requests: Arc<AtomicU64>,
+}
+
+impl Person {
+    pub(super) fn new(
+        broker: &Arc<Broker>,
+        user: String,
+        session: String,
+        namespace: String,
+    ) -> Self {
+        Self {
+            broker: Arc::clone(broker),
+            user,
+            session,
+            namespace,
+            requests: Arc::default(),
+        }
+    }
+
+    /// Writes an event of this session to the audit log.
+    pub(super) async fn record(&self, event: Event) -> std::io::Result<()> {
+        let session = Some((self.session.as_str(), self.user.as_str()));
+        self.broker.record(session, event).await
+    }
+
+    /// The API server as this person.
+    pub(super) fn api(&self) -> ApiServer {
+        self.server(Some(format!(
+            "system:serviceaccount:{}:{ACCOUNT}",
+            self.namespace
+        )))
+    }
+
+    fn server(&self, impersonated: Option<String>) -> ApiServer {
+        let door = Recorded {
+            broker: Arc::clone(&self.broker),
+            user: self.user.clone(),
+            session: self.session.clone(),
+            requests: Arc::clone(&self.requests),
+            impersonated,
+        };
+        ApiServer::new(self.broker.client.clone(), self.namespace.clone()).through(Box::new(door))
+    }
+
+    /// Does an operation of a session, if it stays in the person's namespace. The menu of flavors is of
+    /// the whole cluster, so the broker reads it itself.
+    pub(super) async fn call(&self, call: Call) -> Result<Reply, Refused> {
+        permitted(&call, &self.namespace)?;
+        let is_menu = match &call {
+            Call::Get(object) | Call::Changed(object, ..) => object.kind == Kind::Flavor,
+            Call::List(kind, _) => *kind == Kind::Flavor,
+            _ => false,
+        };
+        let api = if is_menu {
+            self.server(None)
+        } else {
+            self.api()
+        };
+        Ok(match call {
+            Call::Get(object) => Reply::Object(api.get(&object).await?),
+            Call::List(kind, scope) => Reply::Objects(api.list(kind, &scope).await?),
+            Call::Create(object, effect) => Reply::Object(api.create(&object, effect).await?),
+            Call::Patch(object, patch, effect) => {
+                Reply::Object(api.patch(&object, &patch, effect).await?)
+            }
+            Call::Delete(object, uid) => {
+                api.delete(&object, &uid).await?;
+                Reply::Done
+            }
+            Call::Changed(object, version, longest) => {
+                Reply::Change(api.changed(&object, &version, longest).await?)
+            }
+            Call::May(verb, kind, namespace) => {
+                Reply::Flag(api.may(&verb, kind, &namespace).await?)
+            }
+            Call::Time => Reply::Time(api.time().await?),
+        })
+    }
+}
+
+/// What a request passes before it is sent.
+struct Recorded {
+    broker: Arc<Broker>,
+    user: String,
+    session: String,
+    requests: Arc<AtomicU64>,
+    impersonated: Option<String>,
+}
+
+#[async_trait]
+impl Door for Recorded {
+    async fn pass(&self, request: &mut Request<Vec<u8>>) -> Result<(), Refused> {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        let audit_id = format!("{}.{number}", self.session);
+        let header = |text: &str| {
+            HeaderValue::from_str(text).map_err(|error| unrecorded(&error.to_string()))
+        };
+        let headers = request.headers_mut();
+        headers.insert(AUDIT_ID, header(&audit_id)?);
+        if let Some(user) = &self.impersonated {
+            headers.insert(IMPERSONATE, header(user)?);
+        }
+        let event = Event::ApiRequest {
+            audit_id,
+            method: request.method().to_string(),
+            path: request.uri().to_string(),
+        };
+        let session = Some((self.session.as_str(), self.user.as_str()));
+        let recorded = self.broker.record(session, event).await;
+        recorded.map_err(|error| unrecorded(&error.to_string()))
+    }
+}
+
+/// No audit, no act.
+fn unrecorded(why: &str) -> Refused {
+    Refused {
+        message: format!("the bastion cannot write its audit log, so it does nothing: {why}"),
+        ..Refused::default()
+    }
+}

@@ -1,0 +1,287 @@
+//! The broker's side of a connection: the keys of an account, or one session.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bastion_core::accounts::Key;
+use bastion_core::audit::Event;
+use bastion_core::grants::{Grant, line};
+use bastion_core::hex::hex;
+use bastion_core::protocol::{Answer, Ask, is_own};
+use bastion_core::target::{Target, target};
+use devctl_core::host::{Api as _, Scope};
+use devctl_core::name::Host;
+use devctl_core::object::{Kind, Reference};
+use devctl_core::problem::{Code, Problem};
+use devctl_core::workspace::Workspace;
+use tokio::io::BufReader;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpStream, UnixStream};
+use tracing::warn;
+
+use super::Broker;
+use super::api::Person;
+use super::stream::{answer, hand_over, question};
+
+/// How long a connection to a pod may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Serves one connection until its end.
+pub(super) async fn serve(broker: Arc<Broker>, stream: UnixStream) {
+    let (from, to) = stream.into_split();
+    let mut connection = Connection {
+        broker,
+        from: BufReader::new(from),
+        to,
+    };
+    if let Err(error) = connection.begin().await {
+        warn!(%error, "a connection of sshd's programs failed");
+    }
+}
+
+struct Connection {
+    broker: Arc<Broker>,
+    from: BufReader<OwnedReadHalf>,
+    to: OwnedWriteHalf,
+}
+
+impl Connection {
+    async fn begin(&mut self) -> io::Result<()> {
+        match question(&mut self.from).await? {
+            Some(Ask::Keys { user, kind, blob }) => {
+                let lines = self.keys(&user, &kind, &blob)?;
+                answer(&mut self.to, &Answer::Keys(lines)).await
+            }
+            Some(Ask::Login { grant, source }) => self.login(&grant, source).await,
+            Some(_) => Err(io::Error::other(
+                "a session without a login asked for something",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The line that lets a key in; empty if it opens no account of this name.
+    fn keys(&self, user: &str, kind: &str, blob: &str) -> io::Result<String> {
+        let accounts = Arc::clone(&self.broker.accounts.borrow());
+        let key = Key::new(kind, blob).filter(|key| accounts.with_key(user, key).is_some());
+        let Some(key) = key else {
+            return Ok(String::new());
+        };
+        let secret = random()?;
+        let grant = Grant {
+            user: user.to_owned(),
+            key: key.clone(),
+        };
+        let now = self.broker.began.elapsed();
+        let is_issued = self.broker.grants().issue(secret.clone(), grant, now);
+        Ok(if is_issued {
+            line(&secret, &key)
+        } else {
+            String::new()
+        })
+    }
+
+    async fn login(&mut self, secret: &str, source: String) -> io::Result<()> {
+        let now = self.broker.began.elapsed();
+        let grant = self.broker.grants().take(secret, now);
+        let Some(grant) = grant else {
+            return answer(
+                &mut self.to,
+                &refused("NotKnown", "this login is not known"),
+            )
+            .await;
+        };
+        let accounts = Arc::clone(&self.broker.accounts.borrow());
+        let Some(person) = accounts.with_key(&grant.user, &grant.key) else {
+            return answer(
+                &mut self.to,
+                &refused("NotKnown", "this login is not known"),
+            )
+            .await;
+        };
+        let id = random()?;
+        let session = id.get(..20).unwrap_or(&id).to_owned();
+        let person = Person::new(
+            &self.broker,
+            grant.user.clone(),
+            session.clone(),
+            person.namespace.to_string(),
+        );
+        let opened = Event::SessionOpened {
+            namespace: person.namespace.clone(),
+            source,
+            credential: grant.key.to_string(),
+        };
+        person.record(opened).await?;
+        let welcome = Answer::Welcome {
+            user: grant.user.clone(),
+            namespace: person.namespace.clone(),
+            session,
+        };
+        let reason = match answer(&mut self.to, &welcome).await {
+            Ok(()) => self.session(&person, &grant).await,
+            Err(error) => Err(error),
+        };
+        let reason = reason.unwrap_or_else(|error| format!("failed: {error}"));
+        person.record(Event::SessionClosed { reason }).await
+    }
+
+    /// Serves a session until it ends, or until its person may not be here any longer. Returns why it
+    /// ended.
+    async fn session(&mut self, person: &Person, grant: &Grant) -> io::Result<String> {
+        let mut accounts = self.broker.accounts.clone();
+        let is_allowed = |accounts: &bastion_core::accounts::Accounts| {
+            accounts.with_key(&grant.user, &grant.key).is_some()
+        };
+        let mut is_connected = false;
+        loop {
+            let ask = tokio::select! {
+                ask = question(&mut self.from) => ask?,
+                revoked = accounts.wait_for(|accounts| !is_allowed(accounts)) => {
+                    drop(revoked.map_err(io::Error::other)?);
+                    None
+                }
+            };
+            let Some(ask) = ask else {
+                if is_connected {
+                    let unknown = Event::ConnectionClosed {
+                        up: None,
+                        down: None,
+                    };
+                    person.record(unknown).await?;
+                }
+                let is_gone = !is_allowed(&self.broker.accounts.borrow());
+                return Ok(if is_gone { "revoked" } else { "ended" }.to_owned());
+            };
+            match ask {
+                Ask::Command { words } => {
+                    person.record(Event::Command { words }).await?;
+                    answer(&mut self.to, &Answer::Recorded).await?;
+                }
+                Ask::Refuse { reason } => {
+                    person.record(Event::CommandRefused { reason }).await?;
+                    answer(&mut self.to, &Answer::Recorded).await?;
+                }
+                Ask::Api(call) => {
+                    let result = person.call(call).await;
+                    answer(&mut self.to, &Answer::Api(result)).await?;
+                }
+                Ask::Connect { host } => is_connected = self.connect(person, &host).await?,
+                Ask::Closed { up, down } => {
+                    is_connected = false;
+                    let closed = Event::ConnectionClosed {
+                        up: Some(up),
+                        down: Some(down),
+                    };
+                    person.record(closed).await?;
+                    answer(&mut self.to, &Answer::Recorded).await?;
+                }
+                Ask::Keys { .. } | Ask::Login { .. } => {
+                    return Err(io::Error::other("a session asked for another login"));
+                }
+            }
+        }
+    }
+
+    /// Connects to a workspace and hands the socket over. Returns whether it is connected.
+    async fn connect(&mut self, person: &Person, host: &str) -> io::Result<bool> {
+        let dialled = match find(person, host).await {
+            Ok((uid, workspace, found)) => {
+                let opened = Event::ConnectionOpened {
+                    workspace,
+                    uid,
+                    node: found.node.clone(),
+                    address: found.address.to_string(),
+                };
+                person.record(opened).await?;
+                let dialled = dial(&found).await;
+                if dialled.is_err() {
+                    let nothing = Event::ConnectionClosed {
+                        up: Some(0),
+                        down: Some(0),
+                    };
+                    person.record(nothing).await?;
+                }
+                dialled
+            }
+            Err(problem) => Err(problem),
+        };
+        match dialled {
+            Ok(stream) => {
+                let whole: &UnixStream = self.to.as_ref();
+                hand_over(whole, &Answer::Connected, stream.as_fd()).await?;
+                Ok(true)
+            }
+            Err(problem) => {
+                let event = Event::ConnectionRefused {
+                    host: host.to_owned(),
+                    reason: problem.reason.clone(),
+                };
+                person.record(event).await?;
+                answer(&mut self.to, &Answer::Refused(problem)).await?;
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// Finds the pod of a host, by the rights of the person: the UID of the claim, its name, and the pod.
+async fn find(person: &Person, host: &str) -> Result<(String, String, Target), Problem> {
+    let host: Result<Host, String> = host.parse();
+    let host = host.map_err(|message| Problem::usage("NAME", message))?;
+    if !is_own(&host, &person.namespace) {
+        let message = format!(
+            "you reach workspaces of namespace {} only",
+            person.namespace
+        );
+        return Err(Problem::new(Code::Refused, "OtherNamespace", message).of(host.to_string()));
+    }
+    let reference = Reference::new(Kind::Claim, &person.namespace, host.workspace.as_str());
+    let api = person.api();
+    let claim = api.get(&reference).await;
+    let claim = claim.map_err(|refused| refused.problem(&reference))?;
+    let scope = Scope::Namespace(person.namespace.clone());
+    let pods = api.list(Kind::Pod, &scope).await;
+    let all = Reference::new(Kind::Pod, &person.namespace, "");
+    let pods = pods.map_err(|refused| refused.problem(&all))?;
+    let workspace = Workspace::new(&claim);
+    let found = target(workspace, &host, &pods)?;
+    Ok((workspace.uid().to_owned(), host.to_string(), found))
+}
+
+async fn dial(target: &Target) -> Result<std::net::TcpStream, Problem> {
+    let out_of_reach = |why: String| {
+        Problem::new(
+            Code::OutOfReach,
+            "OutOfReach",
+            format!("pod {}: {why}", target.node),
+        )
+        .next("try again; if it lasts, ask the platform team whether the bastion may reach workspaces")
+    };
+    let connected = tokio::time::timeout(CONNECT, TcpStream::connect(target.address)).await;
+    let stream = connected
+        .map_err(|_| out_of_reach("it does not answer".into()))?
+        .map_err(|error| out_of_reach(error.to_string()))?;
+    let plain = |stream: TcpStream| {
+        stream.set_nodelay(true)?;
+        let stream = stream.into_std()?;
+        // The session reads and writes with threads.
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    };
+    plain(stream).map_err(|error: io::Error| out_of_reach(error.to_string()))
+}
+
+fn refused(reason: &str, message: &str) -> Answer {
+    Answer::Refused(Problem::new(Code::NotLoggedIn, reason, message))
+}
+
+/// 32 random bytes of the kernel in hexadecimal digits.
+fn random() -> io::Result<String> {
+    use std::io::Read;
+    let mut bytes = [0; 32];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(hex(&bytes))
+}

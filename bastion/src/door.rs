@@ -1,0 +1,50 @@
+//! What sshd needs: its start, and the keys of an account.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use bastion_core::protocol::{Answer, Ask};
+
+use crate::REFUSED;
+use crate::channel::{Channel, socket};
+
+/// OpenSSH's server.
+const SSHD: &str = "/usr/sbin/sshd";
+/// Its configuration, which is in the image.
+const CONFIGURATION: &str = "/etc/gpu-bastion/sshd_config";
+/// How often the start looks for the broker's files.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Waits until the broker has prepared its files, and becomes sshd.
+pub(crate) fn start(run: &Path) -> ExitCode {
+    while !socket(run).exists() {
+        std::thread::sleep(PAUSE);
+    }
+    let error = Command::new(SSHD)
+        .args(["-D", "-e", "-f", CONFIGURATION])
+        .exec();
+    eprintln!("{SSHD}: {error}");
+    ExitCode::FAILURE
+}
+
+/// Prints the lines of `authorized_keys` for a key that a client offers.
+pub(crate) fn keys(run: &Path, user: &str, kind: &str, blob: &str) -> ExitCode {
+    let ask = Ask::Keys {
+        user: user.to_owned(),
+        kind: kind.to_owned(),
+        blob: blob.to_owned(),
+    };
+    match Channel::open(run).and_then(|mut channel| channel.ask(&ask)) {
+        Ok(Answer::Keys(lines)) => {
+            print!("{lines}");
+            ExitCode::SUCCESS
+        }
+        Ok(_) => ExitCode::from(REFUSED),
+        Err(error) => {
+            eprintln!("the broker does not answer: {error}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! One login: a command line, or a prompt. Words are parsed and never run.
+
+use std::io::{self, BufRead, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use bastion_core::protocol::{Answer, Ask};
+use bastion_core::words;
+use clap::Parser;
+use devctl_core::commands::{self, call::Call};
+use devctl_core::grammar::{Arguments, Command};
+use devctl_core::host::{Host, Terminal};
+use devctl_core::output::{self, Format};
+use devctl_core::problem::{Code, Problem};
+use devctl_terminal::Screen;
+
+use crate::REFUSED;
+use crate::channel::Channel;
+
+mod place;
+
+use place::Place;
+
+/// Runs one login.
+pub(crate) fn run(run: &Path, grant: &str) -> ExitCode {
+    match begin(run, grant) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("the bastion cannot serve you now: {error}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+fn begin(run: &Path, grant: &str) -> io::Result<u8> {
+    let source = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let source = source.split(' ').next().unwrap_or_default().to_owned();
+    let mut channel = Channel::open(run)?;
+    let login = Ask::Login {
+        grant: grant.to_owned(),
+        source,
+    };
+    let Answer::Welcome {
+        namespace, user, ..
+    } = channel.ask(&login)?
+    else {
+        return Err(io::Error::other("this login is not known"));
+    };
+    let session = Session {
+        channel: Mutex::new(channel),
+        namespace,
+    };
+    match std::env::var("SSH_ORIGINAL_COMMAND") {
+        Ok(line) => session.line(&line),
+        Err(_) => session.prompt(&user),
+    }
+}
+
+/// A login that the broker knows.
+struct Session {
+    channel: Mutex<Channel>,
+    namespace: String,
+}
+
+impl Session {
+    fn ask(&self, ask: &Ask) -> io::Result<Answer> {
+        self.channel()?.ask(ask)
+    }
+
+    fn channel(&self) -> io::Result<std::sync::MutexGuard<'_, Channel>> {
+        self.channel
+            .lock()
+            .map_err(|_| io::Error::other("the way to the broker is broken"))
+    }
+
+    /// Reads command lines until there are no more.
+    fn prompt(&self, user: &str) -> io::Result<u8> {
+        let mut out = io::stdout();
+        writeln!(
+            out,
+            "Welcome, {user}. Commands are devctl's: list, create, why, stop, help."
+        )?;
+        loop {
+            write!(out, "devctl> ")?;
+            out.flush()?;
+            let mut line = String::new();
+            if io::stdin().lock().read_line(&mut line)? == 0 {
+                return Ok(0);
+            }
+            match line.trim_end_matches(['\r', '\n']).trim() {
+                "" => {}
+                "exit" | "logout" | "quit" => return Ok(0),
+                line => {
+                    self.line(line)?;
+                }
+            }
+        }
+    }
+
+    /// Runs one command line, and returns its exit code.
+    fn line(&self, line: &str) -> io::Result<u8> {
+        let words = match words::split(line) {
+            Ok(words) => words,
+            Err(why) => {
+                self.recorded(&Ask::Refuse {
+                    reason: why.to_string(),
+                })?;
+                let problem = Problem::usage("COMMAND", why.to_string());
+                return Ok(told(&Screen::default(), Format::Table, &problem));
+            }
+        };
+        self.recorded(&Ask::Command {
+            words: words.clone(),
+        })?;
+        let words = match words.split_first() {
+            Some((first, rest)) if first == "devctl" => rest,
+            _ => &words,
+        };
+        match words {
+            [first, host] if first == "connect" => self.connect(host),
+            _ => self.command(words),
+        }
+    }
+
+    /// Waits until the broker has written something to the audit log.
+    fn recorded(&self, ask: &Ask) -> io::Result<()> {
+        match self.ask(ask)? {
+            Answer::Recorded => Ok(()),
+            Answer::Refused(problem) => Err(io::Error::other(problem.message)),
+            _ => Err(io::Error::other("the broker did not record the command")),
+        }
+    }
+
+    /// Joins the session's streams with a workspace.
+    fn connect(&self, host: &str) -> io::Result<u8> {
+        let ask = Ask::Connect {
+            host: host.to_owned(),
+        };
+        let mut channel = self.channel()?;
+        let stream = match channel.ask_for(&ask)? {
+            (Answer::Connected, Some(socket)) => TcpStream::from(socket),
+            (Answer::Refused(problem), _) => {
+                return Ok(told(&Screen::default(), Format::Table, &problem));
+            }
+            _ => return Err(io::Error::other("the broker gave no connection")),
+        };
+        let watched = channel.watched()?;
+        std::thread::spawn(move || end_with(&watched));
+        let carried = streams::join(&stream)?;
+        let closed = Ask::Closed {
+            up: carried.up,
+            down: carried.down,
+        };
+        channel.ask(&closed).map(|_| 0)
+    }
+
+    fn command(&self, words: &[String]) -> io::Result<u8> {
+        let all = std::iter::once("devctl").chain(words.iter().map(String::as_str));
+        let arguments = match Arguments::try_parse_from(all) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                error.print()?;
+                return Ok(u8::try_from(error.exit_code()).unwrap_or(REFUSED));
+            }
+        };
+        let screen = Screen::default();
+        let format = arguments.command.format();
+        if let Some(problem) = place::elsewhere(&arguments, words) {
+            return Ok(told(&screen, format, &problem));
+        }
+        let place = Place::new(self);
+        let host = Host {
+            api: &place,
+            terminal: &screen,
+            programs: &place,
+            reach: &place,
+            files: &place,
+            clock: &place,
+        };
+        let call = Call {
+            host,
+            shared: &arguments.shared,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        match runtime.block_on(commands::run(call, &arguments.command)) {
+            Ok(code) => Ok(code),
+            Err(problem) => Ok(told(&screen, format, &problem)),
+        }
+    }
+}
+
+/// Ends this process when the broker closes the session: the person may not be here any longer. The
+/// broker sends nothing while a connection is open, so nothing is there to read before that.
+fn end_with(broker: &UnixStream) {
+    let mut nothing = [0];
+    let peeked = rustix::net::recv(broker, &mut nothing, rustix::net::RecvFlags::PEEK);
+    // Bytes are the answer to the end of the connection, and for the other thread.
+    if !matches!(peeked, Ok((_, count)) if count > 0) {
+        eprintln!("the bastion ended this session");
+        std::process::exit(i32::from(REFUSED));
+    }
+}
+
+/// Reports a problem, and gives its exit code.
+fn told(screen: &Screen, format: Format, problem: &Problem) -> u8 {
+    screen.settled();
+    if format.is_json() {
+        // Programs that cannot read it still have the exit code.
+        let _ = screen.document(&output::document(&problem.json(), Format::Json));
+    }
+    for line in problem.lines() {
+        screen.note(&line);
+    }
+    problem.exit()
+}
+
+/// The problem of a command that needs files or programs of the person's own machine.
+fn on_your_machine(words: &[String]) -> Problem {
+    let line = words.join(" ");
+    Problem::new(
+        Code::Refused,
+        "NotHere",
+        "this needs files or programs of your own machine",
+    )
+    .next(format!("run it there: devctl {line}"))
+}
+
+/// Whether a command works behind the bastion's login.
+fn works_here(command: &Command) -> bool {
+    match command {
+        Command::Create(given) => given.file.is_none() && !given.git && given.key.is_empty(),
+        Command::Delete(given) => !given.git,
+        Command::List(_)
+        | Command::Show(_)
+        | Command::Why(_)
+        | Command::Flavors(_)
+        | Command::Whoami(_)
+        | Command::Cost(_)
+        | Command::Stop(_)
+        | Command::Start(_)
+        | Command::Extend(_) => true,
+        _ => false,
+    }
+}
