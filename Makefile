@@ -101,7 +101,8 @@ cluster:
 e2e:
 	$(XTASK) cluster down --name $(TEST)
 	$(XTASK) cluster up --name $(TEST)
-	$(if $(filter cluster devctl gitops lifecycle,$(SUITE)),$(MAKE) pods)
+	$(if $(filter bastion cluster devctl gitops lifecycle,$(SUITE)),$(MAKE) pods)
+	$(if $(filter bastion,$(SUITE)),$(XTASK) image bastion --name $(TEST))
 	$(if $(filter devctl lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
 	$(if $(filter devctl lifecycle install upbound,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
 	$(if $(filter gitops,$(SUITE)),$(XTASK) cluster install argocd --name $(TEST))

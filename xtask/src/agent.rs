@@ -3,15 +3,12 @@
 use std::error::Error;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use local_cluster::progress::Progress;
 use serde_json::json;
 
 use crate::oci;
-use crate::package::image::sha256;
 use crate::package::platform::Platform;
-use crate::process::output;
 use crate::standalone::{self, Shape};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -48,14 +45,7 @@ fn layer(program: &Path, tar: &Path) -> Outcome<oci::Layer> {
     let mut archive = tar::Builder::new(Vec::new());
     archive.append_data(&mut header, PROGRAM, content.as_slice())?;
     let uncompressed = archive.into_inner()?;
-    fs::write(tar, &uncompressed)?;
-    output(Command::new("gzip").args(["--no-name", "--best"]).arg(tar))?;
-    let file = tar.with_extension("tar.gz");
-    Ok(oci::Layer {
-        digest: sha256(&fs::read(&file)?),
-        content: sha256(&uncompressed),
-        file,
-    })
+    oci::Layer::compress(&uncompressed, tar)
 }
 
 #[cfg(test)]

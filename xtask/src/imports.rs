@@ -22,8 +22,12 @@ const CRATES: &[&str] = &[
     "agent",
     "agent/report",
     "api",
+    "bastion",
+    "bastion/core",
+    "devctl/api-server",
     "devctl/cli",
     "devctl/core",
+    "devctl/terminal",
     "function",
     "function/cluster",
     "function/ec2",
@@ -38,6 +42,7 @@ const CRATES: &[&str] = &[
     "provider/controller",
     "provider/core",
     "provider/runtime",
+    "streams",
 ];
 
 /// The imports of each module: for each module that it imports from, the imported items.

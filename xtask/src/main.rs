@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod agent;
+mod bastion;
 mod build;
 mod cargo;
 mod cluster;

@@ -1,13 +1,16 @@
 //! OCI image layouts: folders with the parts of an image, each named by its digest. The same parts
 //! give the same layout.
 
+use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
 use crate::package::image::sha256;
+use crate::process::output;
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -20,6 +23,20 @@ pub(crate) struct Layer {
     pub(crate) digest: String,
     /// The digest of the decompressed contents, in hex.
     pub(crate) content: String,
+}
+
+impl Layer {
+    /// Compresses an archive of tar. `tar` is the path of a file that does not exist yet.
+    pub(crate) fn compress(archive: &[u8], tar: &Path) -> Result<Self, Box<dyn Error>> {
+        fs::write(tar, archive)?;
+        output(Command::new("gzip").args(["--no-name", "--best"]).arg(tar))?;
+        let file = tar.with_extension("tar.gz");
+        Ok(Self {
+            digest: sha256(&fs::read(&file)?),
+            content: sha256(archive),
+            file,
+        })
+    }
 }
 
 /// Writes the layout of one image into an empty folder. `config` is the configuration that its

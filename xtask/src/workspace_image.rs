@@ -26,6 +26,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 const REPOSITORY: &str = "images/workspace";
 const AMI_BUILDER: &str = "gpu-workspace-image";
 const AGENT_REPOSITORY: &str = "images/agent";
+/// The image of the bastion.
+const BASTION_REPOSITORY: &str = "images/bastion";
 /// A shell's exit status for a missing program (POSIX, "Exit Status for Commands").
 const NO_SUCH_PROGRAM: i32 = 127;
 /// The advice for a missing program.
@@ -56,6 +58,13 @@ enum Action {
     },
     /// Build the image of the agent and push it; prints its reference
     Agent {
+        #[command(flatten)]
+        shape: crate::standalone::Shape,
+        #[command(flatten)]
+        destination: Destination,
+    },
+    /// Build the image of the bastion and push it; prints its reference
+    Bastion {
         #[command(flatten)]
         shape: crate::standalone::Shape,
         #[command(flatten)]
@@ -117,7 +126,16 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             let tag = format!("{}-{}", variant.name(), &digest[..12]);
             Ok((built.join("layout"), tag))
         }),
-        Action::Agent { shape, destination } => agent(shape, destination, progress),
+        Action::Agent { shape, destination } => {
+            program(AGENT_REPOSITORY, destination, progress, |layout| {
+                crate::agent::image(shape, layout, progress)
+            })
+        }
+        Action::Bastion { shape, destination } => {
+            program(BASTION_REPOSITORY, destination, progress, |layout| {
+                crate::bastion::image(shape, layout, progress)
+            })
+        }
         Action::Ami { arguments } => return ami(arguments, progress),
     };
     match built {
@@ -158,15 +176,17 @@ fn built_ami(arguments: &[String], progress: &Progress) -> Outcome<ExitStatus> {
     Ok(Command::new(builder).args(arguments).status()?)
 }
 
-fn agent(
-    shape: &crate::standalone::Shape,
+/// Builds the image of one of our programs, which `write` writes as a layout.
+fn program(
+    repository: &str,
     destination: &Destination,
     progress: &Progress,
+    write: impl FnOnce(&Path) -> Outcome<String>,
 ) -> Outcome<String> {
-    let folder = std::env::temp_dir().join(format!("agent-image-{}", std::process::id()));
-    let place = destination.take(AGENT_REPOSITORY, progress, |progress| {
+    let folder = std::env::temp_dir().join(format!("program-image-{}", std::process::id()));
+    let place = destination.take(repository, progress, |_| {
         let layout = folder.join("layout");
-        let digest = crate::agent::image(shape, &layout, progress)?;
+        let digest = write(&layout)?;
         Ok((layout, digest[..12].to_owned()))
     });
     if folder.exists() {

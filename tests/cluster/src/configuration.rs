@@ -17,6 +17,11 @@ pub const NODE: &str = "node";
 /// The folder into which Debian installs the CNI plugins.
 pub const CNI_PLUGINS: &str = "/usr/lib/cni";
 
+/// The file with what the API server records in its audit log.
+pub const AUDIT_POLICY: &str = "audit-policy.json";
+/// The user whose requests the API server records: the bastion.
+const AUDITED: &str = "system:serviceaccount:gpu-bastion:gpu-bastion";
+
 /// The clients that get a kubeconfig. Their certificates have the same names.
 const KUBECONFIGS: &[&str] = &[
     "admin",
@@ -57,6 +62,17 @@ fn write_into(path: &Path, text: &str) -> Result<(), cache::Error> {
     write(path, text)
 }
 
+/// The API server's audit policy. Tests compare these records with the bastion's own. Everybody else
+/// would fill the disk.
+fn audit_policy() -> Value {
+    json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": [AUDITED]}, {"level": "None"}],
+    })
+}
+
 /// The files of the configuration folder, with their contents.
 fn files(layout: &Layout) -> Vec<(PathBuf, String)> {
     let registry = layout.addresses.registry();
@@ -70,6 +86,7 @@ fn files(layout: &Layout) -> Vec<(PathBuf, String)> {
             "cni/pods.conflist".into(),
             format!("{:#}\n", pod_network(layout)),
         ),
+        (AUDIT_POLICY.into(), format!("{:#}\n", audit_policy())),
         ("kubelet.json".into(), format!("{:#}\n", kubelet(layout))),
         ("kube-proxy.json".into(), format!("{:#}\n", proxy(layout))),
         ("Corefile".into(), corefile(layout)),

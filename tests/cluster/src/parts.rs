@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::certificates::AGGREGATOR;
-use crate::configuration::{CONTAINERD_SOCKET, NODE, PROVISIONER, kernel_settings};
+use crate::configuration::{
+    AUDIT_POLICY, CONTAINERD_SOCKET, NODE, PROVISIONER, kernel_settings,
+};
 use crate::layout::Layout;
 use crate::network::{POD_IDENTITY_AGENT, SERVICES};
 use crate::plan::{Part, Plan, Probe, ReplacedFile};
@@ -88,6 +90,13 @@ fn apiserver(layout: &Layout) -> Part {
         ("secure-port", "6443".to_owned()),
         ("allow-privileged", "true".to_owned()),
         ("authorization-mode", "Node,RBAC".to_owned()),
+        (
+            "audit-policy-file",
+            text(&layout.state.configuration().join(AUDIT_POLICY)),
+        ),
+        ("audit-log-path", text(&layout.state.log("audit"))),
+        ("audit-log-maxsize", "100".to_owned()),
+        ("audit-log-maxbackup", "2".to_owned()),
         ("service-cluster-ip-range", SERVICES.to_owned()),
         ("client-ca-file", authority.clone()),
         ("tls-cert-file", text(&serving.certificate)),

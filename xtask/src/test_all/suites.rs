@@ -186,6 +186,13 @@ pub(super) static SUITES: &[Suite] = &[
         SecondLane,
     ),
     suite(
+        "bastion",
+        "the door: who may come in, and what is written down",
+        &["e2e", "SUITE=bastion"],
+        10,
+        SecondLane,
+    ),
+    suite(
         "lifecycle",
         "limits, idle stops, budgets, homes",
         &["e2e", "SUITE=lifecycle"],

@@ -1,0 +1,136 @@
+"""The bastion as people and the platform team see it: ssh, and the audit log."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.workspaces import Key
+from environment.cluster import Cluster
+from environment.objects import Object
+
+NAMESPACE = "gpu-bastion"
+PORT = 2222
+AUDIT = "/var/lib/gpu-bastion/audit/audit.jsonl"
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """A person with a name and a key, and no credential of the cluster."""
+
+    name: str
+    key: Key
+    address: str
+    known_hosts: Path
+
+    def options(self) -> list[str]:
+        settings = {
+            "Port": PORT,
+            "IdentityFile": self.key.private,
+            "IdentitiesOnly": "yes",
+            "UserKnownHostsFile": self.known_hosts,
+            "StrictHostKeyChecking": "yes",
+            "BatchMode": "yes",
+        }
+        options = [("-o", f"{name}={value}") for name, value in settings.items()]
+        return ["-F", "none", *(word for pair in options for word in pair)]
+
+    def line(self, *words: str, flags: tuple[str, ...] = ()) -> list[str]:
+        """A command line of ssh to the bastion."""
+        where = f"{self.name}@{self.address}"
+        return ["ssh", *self.options(), *flags, "--", where, *words]
+
+    def __call__(
+        self, *words: str, flags: tuple[str, ...] = (), stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        ran = subprocess.run(
+            self.line(*words, flags=flags),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            env={"PATH": os.environ["PATH"]},
+        )
+        print(f"$ ssh {self.name}@bastion {' '.join(words)}\n{ran.stderr}{ran.stdout}")
+        return ran
+
+    def says(self, *words: str) -> str:
+        ran = self(*words)
+        assert ran.returncode == 0, f"{words}: {ran.returncode} {ran.stderr}"
+        return ran.stdout
+
+    def inside(self, workspace: str, known_hosts: Path) -> list[str]:
+        """A command line of ssh to a workspace, through the bastion."""
+        proxy = " ".join(f"'{word}'" for word in self.line("connect", workspace))
+        settings = {
+            "ProxyCommand": proxy,
+            "User": "developer",
+            "IdentityFile": self.key.private,
+            "IdentitiesOnly": "yes",
+            "UserKnownHostsFile": known_hosts,
+            "StrictHostKeyChecking": "yes",
+            "BatchMode": "yes",
+        }
+        options = [("-o", f"{name}={value}") for name, value in settings.items()]
+        words = [word for pair in options for word in pair]
+        return ["ssh", "-F", "none", *words, f"{workspace}.ws"]
+
+
+class Door:
+    """The bastion's pods."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster = cluster
+        self.folder = folder
+
+    def pods(self) -> list[Object]:
+        pods = self.cluster.all(
+            "pods", NAMESPACE, "app.kubernetes.io/name=gpu-bastion"
+        )
+        return sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
+
+    def address(self, replica: int = 0) -> str:
+        return str(self.pods()[replica]["status"]["podIP"])
+
+    def known_hosts(self) -> Path:
+        """The host key, as the platform team publishes it."""
+        secret = self.cluster.get("secret", "gpu-bastion-host-key", NAMESPACE)
+        assert secret is not None
+        private = self.folder / "host_key"
+        if not private.exists():
+            script = ["base64", "-d"]
+            encoded = secret["data"]["ssh_host_ed25519_key"]
+            decoded = subprocess.run(script, input=encoded.encode(), capture_output=True)
+            private.touch(mode=0o600)
+            private.write_bytes(decoded.stdout)
+        shown = subprocess.run(
+            ["ssh-keygen", "-y", "-f", private], capture_output=True, text=True
+        )
+        public = " ".join(shown.stdout.split()[:2])
+        known = self.folder / "known_hosts"
+        addresses = [str(pod["status"]["podIP"]) for pod in self.pods()]
+        known.write_text("".join(f"[{one}]:{PORT} {public}\n" for one in addresses))
+        return known
+
+    def visitor(self, name: str, key: Key, replica: int = 0) -> Visitor:
+        return Visitor(name, key, self.address(replica), self.known_hosts())
+
+    def text(self, replica: int = 0) -> str:
+        """The audit log of a replica, from its volume's folder on this machine."""
+        pod = self.pods()[replica]["metadata"]["name"]
+        return self.cluster.kubectl(
+            "logs", pod, "-n", NAMESPACE, "-c", "broker", "--tail=-1"
+        )
+
+    def records(self, replica: int = 0) -> list[Any]:
+        lines = self.text(replica).splitlines()
+        return [json.loads(line) for line in lines if line.startswith('{"v":')]
+
+
+def requests() -> list[Any]:
+    """What the API server recorded of the bastion's requests."""
+    log = Path(os.environ["KUBECONFIG"]).parents[1] / "logs/audit.log"
+    return [json.loads(line) for line in log.read_text().splitlines()]

@@ -1,0 +1,188 @@
+//! The image of the bastion: OpenSSH's server of Debian, and the program. It has no shell.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use local_cluster::cache::Cache;
+use local_cluster::debian::{self, Layer};
+use local_cluster::progress::Progress;
+use serde_json::json;
+
+use crate::oci;
+use crate::package::platform::Platform;
+use crate::standalone::{self, Shape};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The program of the bastion, and its path in the image.
+const PROGRAM: &str = "gpu-bastion";
+const PATH: &str = "usr/bin/gpu-bastion";
+/// The user of the containers, as in `images/bastion/files/etc/passwd`.
+const USER: &str = "10022:10022";
+/// The programs of Debian that the image has. All else of Debian is left out but what they load.
+const PROGRAMS: [&str; 3] = ["/usr/sbin/sshd", "/usr/bin/ssh", "/usr/bin/ssh-keygen"];
+/// What the system's name service loads for the accounts.
+const NAME_SERVICE: &str = "/usr/lib/libnss_extrausers.so.2";
+/// The file with what the programs load, which the build makes.
+const LOADED: &str = "loaded.txt";
+
+/// Writes an OCI image layout with the bastion. Returns the digest of its manifest, in hexadecimal
+/// digits.
+pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<String> {
+    let parts = to.with_extension("parts");
+    fs::create_dir_all(&parts)?;
+    let program = parts.join(PROGRAM);
+    standalone::write(PROGRAM, shape, Platform::host(), &program, progress)?;
+    let debian = debian::ensure(&Cache::from_environment()?, &layer(), progress)?;
+    let mut root = tar::Builder::new(Vec::new());
+    needed(&debian, &mut root)?;
+    let mut files = Vec::new();
+    let added = crate::root().join("images/bastion/files");
+    list(&added, &mut files)?;
+    for file in files {
+        let name = file.strip_prefix(&added)?.to_owned();
+        append(&mut root, &name, 0o644, &fs::read(&file)?)?;
+    }
+    append(&mut root, Path::new(PATH), 0o755, &fs::read(&program)?)?;
+    let layer = oci::Layer::compress(&root.into_inner()?, &parts.join("layer.tar"))?;
+    let config = json!({"Entrypoint": [format!("/{PATH}")], "User": USER});
+    let digest = oci::write(vec![layer], &config, to)?;
+    fs::remove_dir_all(parts)?;
+    Ok(digest)
+}
+
+/// Debian with OpenSSH, and the list of what its programs load.
+fn layer() -> Layer<'static> {
+    Layer {
+        name: "bastion",
+        packages: &["openssh-server", "libnss-extrausers"],
+        finally: "sh -c 'ldd /usr/sbin/sshd /usr/bin/ssh /usr/bin/ssh-keygen \
+                  /usr/lib/libnss_extrausers.so.2 /usr/lib/*/libnss_dns.so.2 > /loaded.txt'",
+    }
+}
+
+/// Copies what the programs need out of Debian's layer: themselves, what they load, and the licences.
+fn needed(layer: &Path, to: &mut tar::Builder<Vec<u8>>) -> Outcome<()> {
+    let gzip = Command::new("gzip").arg("-dc").arg(layer).output()?;
+    if !gzip.status.success() {
+        return Err(format!("{}: gzip ended with {}", layer.display(), gzip.status).into());
+    }
+    let uncompressed = gzip.stdout;
+    let entries = |archive: &[u8]| -> Outcome<Vec<(PathBuf, Option<PathBuf>)>> {
+        let mut archive = tar::Archive::new(archive);
+        let mut found = Vec::new();
+        for entry in archive.entries()? {
+            let entry = entry?;
+            let link = entry.link_name()?.map(Cow::into_owned);
+            found.push((plain(&entry.path()?), link));
+        }
+        Ok(found)
+    };
+    let all = entries(&uncompressed)?;
+    let mut wanted = loaded(&uncompressed)?;
+    wanted.extend(
+        [NAME_SERVICE]
+            .iter()
+            .chain(&PROGRAMS)
+            .map(|path| plain(Path::new(path))),
+    );
+    // A library is a link to the file of its version, which stands beside it.
+    let links: Vec<PathBuf> = all
+        .iter()
+        .filter(|(path, _)| wanted.contains(path))
+        .filter_map(|(path, link)| Some(plain(&path.parent()?.join(link.as_ref()?))))
+        .collect();
+    wanted.extend(links);
+    let mut archive = tar::Archive::new(uncompressed.as_slice());
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let path = plain(&entry.path()?);
+        let is_licence = path.starts_with("usr/share/doc") && path.ends_with("copyright");
+        // On Debian 12, /lib and its siblings are links into /usr.
+        let is_merged = path.components().count() == 1 && entry.header().entry_type().is_symlink();
+        if !(wanted.contains(&path) || is_licence || is_merged) {
+            continue;
+        }
+        let mut header = entry.header().clone();
+        if let Some(link) = entry.link_name()? {
+            to.append_link(&mut header, &path, link)?;
+            continue;
+        }
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content)?;
+        // sshd of the image has no privileges that it could give away.
+        header.set_mode(header.mode()? & 0o755);
+        to.append_data(&mut header, &path, content.as_slice())?;
+    }
+    Ok(())
+}
+
+/// The libraries in the output of ldd: `libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x…)`.
+fn loaded(archive: &[u8]) -> Outcome<BTreeSet<PathBuf>> {
+    let mut archive = tar::Archive::new(archive);
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        if plain(&entry.path()?) != Path::new(LOADED) {
+            continue;
+        }
+        let mut text = String::new();
+        entry.read_to_string(&mut text)?;
+        let words = text.split_whitespace();
+        let paths = words.filter(|word| word.starts_with('/') && !word.ends_with(':'));
+        return Ok(paths.map(|path| merged(Path::new(path))).collect());
+    }
+    Err(format!("Debian's layer has no {LOADED}").into())
+}
+
+/// A path below the root, as the layer has it: below /usr.
+fn merged(path: &Path) -> PathBuf {
+    let path = plain(path);
+    if path.starts_with("usr") {
+        path
+    } else {
+        Path::new("usr").join(path)
+    }
+}
+
+/// A path without what stands before the root's own entries.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::Normal(part) => plain.push(part),
+            std::path::Component::ParentDir => {
+                plain.pop();
+            }
+            _ => {}
+        }
+    }
+    plain
+}
+
+fn list(folder: &Path, found: &mut Vec<PathBuf>) -> Outcome<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::path);
+    for entry in entries {
+        if entry.file_type()?.is_dir() {
+            list(&entry.path(), found)?;
+        } else {
+            found.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn append(to: &mut tar::Builder<Vec<u8>>, name: &Path, mode: u32, content: &[u8]) -> Outcome<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(u64::try_from(content.len())?);
+    header.set_mode(mode);
+    header.set_mtime(0);
+    header.set_cksum();
+    to.append_data(&mut header, name, content)?;
+    Ok(())
+}
