@@ -1,7 +1,7 @@
 //! The broker: the one process of a pod that has the right to ask the API server.
 //!
-//! It serves sshd's programs over a Unix socket that only this user may open. A session shows its grant
-//! first, and is its person from then on.
+//! It serves sshd's programs over a Unix socket. Its user id is another one than sshd's, so no session can
+//! look into it. A session shows its grant first, and is its person from then on.
 
 use std::fs;
 use std::io;
@@ -14,6 +14,7 @@ use std::time::Instant;
 use bastion_core::accounts::Accounts;
 use bastion_core::audit::{Entry, Event};
 use bastion_core::grants::Grants;
+use bastion_core::processes::Process;
 use clap::Args;
 use kube::Client;
 use tokio::net::UnixListener;
@@ -26,6 +27,7 @@ use crate::log::Log;
 mod api;
 mod directory;
 mod host_key;
+mod processes;
 mod sessions;
 mod stream;
 
@@ -50,12 +52,17 @@ pub(crate) struct Settings {
     /// Secret with the host key that all replicas have
     #[arg(long, default_value = "gpu-bastion-host-key")]
     host_key: String,
+    /// User id of sshd, which all accounts have; it is another one than the broker's
+    #[arg(long, default_value_t = 10_022)]
+    sshd_uid: u32,
 }
 
 /// What all connections share.
 struct Broker {
     accounts: watch::Receiver<Arc<Accounts>>,
     grants: Mutex<Grants>,
+    /// The process of sshd that listens.
+    listener: Mutex<Option<Process>>,
     log: Log,
     client: Client,
     replica: String,
@@ -109,11 +116,12 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let log = Log::open(&settings.audit, &settings.replica)?;
     let client = Client::try_default().await?;
     host_key::prepare(&client, settings).await?;
-    let accounts = directory::follow(&client, &settings.accounts).await?;
+    let accounts = directory::follow(&client, settings).await?;
     let listener = listen(&settings.run)?;
     let broker = Arc::new(Broker {
         accounts,
         grants: Mutex::default(),
+        listener: Mutex::default(),
         log,
         client,
         replica: settings.replica.clone(),
@@ -132,7 +140,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// Listens where only this user may connect. sshd starts when the socket is there.
+/// Listens where only sshd's group may connect.
 fn listen(run: &Path) -> io::Result<UnixListener> {
     let path = socket(run);
     match fs::remove_file(&path) {
@@ -145,7 +153,7 @@ fn listen(run: &Path) -> io::Result<UnixListener> {
         _ => {}
     }
     let listener = UnixListener::bind(&unready)?;
-    fs::set_permissions(&unready, fs::Permissions::from_mode(0o600))?;
+    fs::set_permissions(&unready, fs::Permissions::from_mode(0o660))?;
     fs::rename(&unready, &path)?;
     Ok(listener)
 }

@@ -8,18 +8,19 @@ use std::time::Duration;
 use bastion_core::protocol::{Answer, Ask};
 
 use crate::REFUSED;
-use crate::channel::{Channel, socket};
+use crate::channel::Channel;
 
 /// OpenSSH's server.
 const SSHD: &str = "/usr/sbin/sshd";
 /// Its configuration, which is in the image.
 const CONFIGURATION: &str = "/etc/gpu-bastion/sshd_config";
-/// How often the start looks for the broker's files.
+/// How often the start asks for the broker.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Waits until the broker has prepared its files, and becomes sshd.
 pub(crate) fn start(run: &Path) -> ExitCode {
-    while !socket(run).exists() {
+    // sshd keeps the process id of this program, by which the broker knows what sshd starts.
+    while !matches!(listens(run), Ok(Answer::Recorded)) {
         std::thread::sleep(PAUSE);
     }
     let error = Command::new(SSHD)
@@ -27,6 +28,10 @@ pub(crate) fn start(run: &Path) -> ExitCode {
         .exec();
     eprintln!("{SSHD}: {error}");
     ExitCode::FAILURE
+}
+
+fn listens(run: &Path) -> std::io::Result<Answer> {
+    Channel::open(run)?.ask(&Ask::Listen)
 }
 
 /// Prints the lines of `authorized_keys` for a key that a client offers.

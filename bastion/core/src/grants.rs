@@ -1,19 +1,20 @@
 //! Grants: how a login's process shows whose it is.
 //!
 //! sshd asks for a person's keys, and the broker answers with a line that starts a session with a grant.
-//! The grant is for one login of one person by one key, within ten seconds. Nothing that a client sends
-//! can name another person.
+//! The grant is for one person, one key and one connection of sshd. All sessions of that connection show
+//! the same grant, for ssh may open several. Nothing that a client sends can name another person, and no
+//! process of another connection can show the grant.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::accounts::Key;
+use crate::processes::Process;
 
-/// How long a grant lasts. sshd asks for keys before the client has signed.
-const LIFE: Duration = Duration::from_secs(10);
-/// The most grants that wait for their login. sshd's own limit of logins that have not ended
-/// (`MaxStartups`) is far lower.
-const MOST: usize = 4_096;
+/// How long the first session may take to begin. sshd asks for keys before the client has signed.
+const LIFE: Duration = Duration::from_secs(20);
+/// The most grants. sshd's own limit of connections is far lower.
+const MOST: usize = 16_384;
 
 /// The secret of a grant: 32 random bytes in hexadecimal digits.
 pub type Secret = String;
@@ -25,28 +26,56 @@ pub struct Grant {
     pub user: String,
     /// The key by which the person logs in.
     pub key: Key,
+    /// The process of sshd's connection.
+    pub connection: Process,
 }
 
-/// The grants that no session has shown yet. Times are durations since the broker's start, so no clock
-/// that jumps prolongs a grant.
+/// The grants of connections. Times are durations since the broker's start, so no clock that jumps
+/// prolongs a grant.
 #[derive(Debug, Default)]
-pub struct Grants(HashMap<Secret, (Grant, Duration)>);
+pub struct Grants(HashMap<Secret, (Grant, State)>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No session has shown it. It ends at this time.
+    Waiting(Duration),
+    /// A session has shown it. It ends with its connection.
+    Shown,
+}
 
 impl Grants {
-    /// Keeps a grant, unless too many wait.
-    pub fn issue(&mut self, secret: Secret, grant: Grant, now: Duration) -> bool {
-        self.0.retain(|_, (_, until)| *until > now);
-        if self.0.len() >= MOST {
+    /// Keeps a grant, unless its connection has a session already, or there are too many.
+    pub fn issue(
+        &mut self,
+        secret: Secret,
+        grant: Grant,
+        now: Duration,
+        is_alive: impl Fn(Process) -> bool,
+    ) -> bool {
+        self.0.retain(|_, (grant, state)| match state {
+            State::Waiting(until) => *until > now,
+            State::Shown => is_alive(grant.connection),
+        });
+        let mut shown = self.0.values().filter(|(_, state)| *state == State::Shown);
+        let has_session = shown.any(|(other, _)| other.connection == grant.connection);
+        if has_session || self.0.len() >= MOST {
             return false;
         }
-        self.0.insert(secret, (grant, now + LIFE));
+        self.0.insert(secret, (grant, State::Waiting(now + LIFE)));
         true
     }
 
-    /// Takes a grant: it is good for one login.
-    pub fn take(&mut self, secret: &str, now: Duration) -> Option<Grant> {
-        let (grant, until) = self.0.remove(secret)?;
-        (until > now).then_some(grant)
+    /// The grant that a process shows. `chain` has the process and its ancestors.
+    pub fn show(&mut self, secret: &str, chain: &[Process], now: Duration) -> Option<Grant> {
+        let (grant, state) = self.0.get_mut(secret)?;
+        let is_over = matches!(state, State::Waiting(until) if *until <= now);
+        // The process itself is a session, and never the connection.
+        let ancestors = chain.get(1..)?;
+        if is_over || !ancestors.contains(&grant.connection) {
+            return None;
+        }
+        *state = State::Shown;
+        Some(grant.clone())
     }
 }
 
@@ -63,41 +92,91 @@ mod tests {
         Duration::from_secs(second)
     }
 
-    fn grant(user: &str) -> Grant {
+    fn process(id: i32) -> Process {
+        Process { id, started: 7 }
+    }
+
+    fn grant(user: &str, connection: i32) -> Grant {
         Grant {
             user: user.into(),
             key: Key::new("ssh-ed25519", "AAA").unwrap(),
+            connection: process(connection),
         }
     }
 
-    #[test]
-    fn a_grant_is_good_for_one_login_of_its_person() {
-        let mut grants = Grants::default();
-        assert!(grants.issue("1".into(), grant("alice"), at(0)));
-        assert!(grants.issue("2".into(), grant("bob"), at(0)));
-        assert_eq!(grants.take("1", at(9)), Some(grant("alice")));
-        assert_eq!(grants.take("1", at(9)), None);
-        assert_eq!(grants.take("3", at(9)), None);
-        assert_eq!(grants.take("2", at(9)), Some(grant("bob")));
+    fn issued(grants: &mut Grants, secret: &str, grant: Grant, now: u64) -> bool {
+        grants.issue(secret.into(), grant, at(now), |_| true)
+    }
+
+    /// A session of a connection.
+    fn session(connection: i32) -> [Process; 3] {
+        [connection + 2, connection + 1, connection].map(process)
     }
 
     #[test]
-    fn a_grant_ends_after_ten_seconds() {
+    fn all_sessions_of_a_connection_are_of_the_person_who_logged_in() {
         let mut grants = Grants::default();
-        grants.issue("1".into(), grant("alice"), at(0));
-        assert_eq!(grants.take("1", at(10)), None);
+        assert!(issued(&mut grants, "1", grant("alice", 20), 0));
+        assert!(issued(&mut grants, "2", grant("bob", 40), 0));
+        for second in [1, 1, 5_000] {
+            assert_eq!(
+                grants.show("1", &session(20), at(second)),
+                Some(grant("alice", 20))
+            );
+        }
+        assert_eq!(
+            grants.show("2", &session(40), at(1)),
+            Some(grant("bob", 40))
+        );
     }
 
     #[test]
-    fn keys_that_nobody_logs_in_with_fill_no_memory() {
+    fn a_process_of_another_connection_cannot_show_a_grant_that_it_has_read() {
         let mut grants = Grants::default();
-        let issued = |grants: &mut Grants, at| {
+        issued(&mut grants, "1", grant("alice", 20), 0);
+        assert_eq!(grants.show("1", &session(40), at(1)), None);
+        assert_eq!(grants.show("1", &[process(20)], at(1)), None);
+        assert_eq!(grants.show("1", &[], at(1)), None);
+        let mut younger = session(20);
+        younger[2].started = 8;
+        assert_eq!(grants.show("1", &younger, at(1)), None);
+    }
+
+    #[test]
+    fn a_session_cannot_get_a_grant_for_somebody_else() {
+        let mut grants = Grants::default();
+        issued(&mut grants, "1", grant("mallory", 20), 0);
+        grants.show("1", &session(20), at(1));
+        assert!(!issued(&mut grants, "2", grant("alice", 20), 2));
+        assert_eq!(grants.show("2", &session(20), at(2)), None);
+    }
+
+    #[test]
+    fn a_grant_that_nobody_shows_ends() {
+        let mut grants = Grants::default();
+        issued(&mut grants, "1", grant("alice", 20), 0);
+        assert_eq!(grants.show("1", &session(20), at(20)), None);
+    }
+
+    #[test]
+    fn neither_keys_without_a_login_nor_old_connections_fill_the_memory() {
+        let mut grants = Grants::default();
+        let flood = |grants: &mut Grants, now: u64, is_alive: bool| {
             let secrets = 0..2 * MOST;
-            let kept = secrets.filter(|one| grants.issue(format!("{at:?}{one}"), grant("a"), at));
+            let kept = secrets.filter(|one| {
+                let connection = i32::try_from(*one).unwrap();
+                let secret = format!("{now}-{one}");
+                grants.issue(secret, grant("a", connection), at(now), |_| is_alive)
+            });
             kept.count()
         };
-        assert_eq!(issued(&mut grants, at(0)), MOST);
-        assert_eq!(issued(&mut grants, at(10)), MOST);
+        assert_eq!(flood(&mut grants, 0, true), MOST);
+        assert_eq!(flood(&mut grants, 20, true), MOST);
+        let mut grants = Grants::default();
+        issued(&mut grants, "1", grant("a", 20), 0);
+        grants.show("1", &session(20), at(1));
+        grants.issue("2".into(), grant("a", 40), at(30), |_| false);
+        assert_eq!(grants.0.len(), 1);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod accounts;
 pub mod audit;
 pub mod grants;
 pub mod hex;
+pub mod processes;
 pub mod protocol;
 pub mod target;
 pub mod words;

@@ -18,6 +18,8 @@ const ACCOUNT: &str = "gpu-workspaces.account";
 /// A question to the broker.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub enum Ask {
+    /// sshd is about to listen.
+    Listen,
     /// sshd asks whether a key opens an account.
     Keys {
         /// The name of the account.

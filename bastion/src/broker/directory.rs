@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bastion_core::accounts::Accounts;
@@ -12,10 +12,11 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watching};
 use kube::{Client, ResourceExt};
-use nix::unistd::getuid;
 use serde_json::Value;
 use tokio::sync::watch;
 use tracing::{info, warn};
+
+use super::Settings;
 
 /// The shell of every account.
 const SHELL: &str = "/usr/bin/gpu-bastion";
@@ -26,18 +27,19 @@ const HOME: &str = "/";
 /// the first ones are written.
 pub(super) async fn follow(
     client: &Client,
-    folder: &Path,
+    settings: &Settings,
 ) -> Result<watch::Receiver<Arc<Accounts>>, Box<dyn std::error::Error>> {
     let kind = GroupVersionKind::gvk("platform.acme.io", "v1alpha1", "DevUser");
     let resource = ApiResource::from_gvk_with_plural(&kind, "devusers");
     let users: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let (sender, receiver) = watch::channel(Arc::new(Accounts::default()));
     let (ready, is_ready) = tokio::sync::oneshot::channel();
-    let folder = folder.to_owned();
+    let (folder, uid) = (settings.accounts.clone(), settings.sshd_uid);
     tokio::spawn(async move {
         let mut known = Known {
             users: BTreeMap::new(),
             folder,
+            uid,
             sender,
         };
         let mut ready = Some(ready);
@@ -64,6 +66,8 @@ pub(super) async fn follow(
 struct Known {
     users: BTreeMap<String, Value>,
     folder: PathBuf,
+    /// The user id of all accounts.
+    uid: u32,
     sender: watch::Sender<Arc<Accounts>>,
 }
 
@@ -109,7 +113,7 @@ impl Known {
 
     fn write(&self, accounts: &Accounts) -> io::Result<()> {
         let unfinished = self.folder.join(".passwd");
-        fs::write(&unfinished, accounts.passwd(getuid().as_raw(), HOME, SHELL))?;
+        fs::write(&unfinished, accounts.passwd(self.uid, HOME, SHELL))?;
         fs::rename(unfinished, self.folder.join("passwd"))
     }
 }

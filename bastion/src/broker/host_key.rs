@@ -86,7 +86,8 @@ fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o600)
+        // The folder is of sshd's group. sshd refuses a key that others can read only if sshd owns it.
+        .mode(0o640)
         .open(path)?;
     file.write_all(content)
 }

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bastion_core::accounts::Key;
 use bastion_core::audit::Event;
 use bastion_core::grants::{Grant, line};
 use bastion_core::hex::hex;
+use bastion_core::processes::{Process, connection};
 use bastion_core::protocol::{Answer, Ask, is_own};
 use bastion_core::target::{Target, target};
 use devctl_core::host::{Api as _, Scope};
@@ -23,6 +24,7 @@ use tracing::warn;
 
 use super::Broker;
 use super::api::Person;
+use super::processes::{is_alive, peer};
 use super::stream::{answer, hand_over, question};
 
 /// How long a connection to a pod may take.
@@ -30,9 +32,14 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// Serves one connection until its end.
 pub(super) async fn serve(broker: Arc<Broker>, stream: UnixStream) {
+    let peer = match peer(&stream) {
+        Ok(peer) => peer,
+        Err(error) => return warn!(%error, "cannot tell who connects"),
+    };
     let (from, to) = stream.into_split();
     let mut connection = Connection {
         broker,
+        peer,
         from: BufReader::new(from),
         to,
     };
@@ -43,6 +50,8 @@ pub(super) async fn serve(broker: Arc<Broker>, stream: UnixStream) {
 
 struct Connection {
     broker: Arc<Broker>,
+    /// The process that connected, and its ancestors.
+    peer: Vec<Process>,
     from: BufReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
 }
@@ -50,6 +59,10 @@ struct Connection {
 impl Connection {
     async fn begin(&mut self) -> io::Result<()> {
         match question(&mut self.from).await? {
+            Some(Ask::Listen) => {
+                self.listen()?;
+                answer(&mut self.to, &Answer::Recorded).await
+            }
             Some(Ask::Keys { user, kind, blob }) => {
                 let lines = self.keys(&user, &kind, &blob)?;
                 answer(&mut self.to, &Answer::Keys(lines)).await
@@ -62,20 +75,45 @@ impl Connection {
         }
     }
 
+    /// Remembers the process of sshd that listens. While it lives, no other process takes its place.
+    fn listen(&self) -> io::Result<()> {
+        let process = self.peer.first().copied();
+        let process = process.ok_or_else(|| io::Error::other("sshd has ended"))?;
+        let mut listener = self
+            .broker
+            .listener
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if listener.is_some_and(is_alive) {
+            return Err(io::Error::other("another process wants to be sshd"));
+        }
+        *listener = Some(process);
+        Ok(())
+    }
+
+    /// The process of sshd's connection that asks for keys.
+    fn asks_for_keys(&self) -> Option<Process> {
+        let listener = self.broker.listener.lock();
+        let listener = *listener.unwrap_or_else(PoisonError::into_inner);
+        connection(&self.peer, listener?)
+    }
+
     /// The line that lets a key in; empty if it opens no account of this name.
     fn keys(&self, user: &str, kind: &str, blob: &str) -> io::Result<String> {
         let accounts = Arc::clone(&self.broker.accounts.borrow());
         let key = Key::new(kind, blob).filter(|key| accounts.with_key(user, key).is_some());
-        let Some(key) = key else {
+        let (Some(key), Some(connection)) = (key, self.asks_for_keys()) else {
             return Ok(String::new());
         };
         let secret = random()?;
         let grant = Grant {
             user: user.to_owned(),
             key: key.clone(),
+            connection,
         };
         let now = self.broker.began.elapsed();
-        let is_issued = self.broker.grants().issue(secret.clone(), grant, now);
+        let mut grants = self.broker.grants();
+        let is_issued = grants.issue(secret.clone(), grant, now, is_alive);
         Ok(if is_issued {
             line(&secret, &key)
         } else {
@@ -85,7 +123,7 @@ impl Connection {
 
     async fn login(&mut self, secret: &str, source: String) -> io::Result<()> {
         let now = self.broker.began.elapsed();
-        let grant = self.broker.grants().take(secret, now);
+        let grant = self.broker.grants().show(secret, &self.peer, now);
         let Some(grant) = grant else {
             return answer(
                 &mut self.to,
@@ -178,7 +216,7 @@ impl Connection {
                     person.record(closed).await?;
                     answer(&mut self.to, &Answer::Recorded).await?;
                 }
-                Ask::Keys { .. } | Ask::Login { .. } => {
+                Ask::Listen | Ask::Keys { .. } | Ask::Login { .. } => {
                     return Err(io::Error::other("a session asked for another login"));
                 }
             }

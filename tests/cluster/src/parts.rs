@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use crate::certificates::AGGREGATOR;
-use crate::configuration::{
-    AUDIT_POLICY, CONTAINERD_SOCKET, NODE, PROVISIONER, kernel_settings,
-};
+use crate::configuration::{AUDIT_POLICY, CONTAINERD_SOCKET, NODE, PROVISIONER, kernel_settings};
 use crate::layout::Layout;
 use crate::network::{POD_IDENTITY_AGENT, SERVICES};
 use crate::plan::{Part, Plan, Probe, ReplacedFile};

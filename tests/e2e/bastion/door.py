@@ -87,9 +87,7 @@ class Door:
         self.folder = folder
 
     def pods(self) -> list[Object]:
-        pods = self.cluster.all(
-            "pods", NAMESPACE, "app.kubernetes.io/name=gpu-bastion"
-        )
+        pods = self.cluster.all("pods", NAMESPACE, "app.kubernetes.io/name=gpu-bastion")
         return sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
 
     def address(self, replica: int = 0) -> str:
@@ -103,7 +101,9 @@ class Door:
         if not private.exists():
             script = ["base64", "-d"]
             encoded = secret["data"]["ssh_host_ed25519_key"]
-            decoded = subprocess.run(script, input=encoded.encode(), capture_output=True)
+            decoded = subprocess.run(
+                script, input=encoded.encode(), capture_output=True
+            )
             private.touch(mode=0o600)
             private.write_bytes(decoded.stdout)
         shown = subprocess.run(

@@ -188,7 +188,12 @@ def test_the_agent_with_the_users_keys_is_forwarded_only_if_asked_for(
         "print(s.recv(5)[4])"
     )
     remote = f"python3 -c '{ask}'"
-    with_agent: list[str | Path] = ["ssh-agent", "sh", "-c", 'ssh-add -q "$0" && exec ssh "$@"']
+    with_agent: list[str | Path] = [
+        "ssh-agent",
+        "sh",
+        "-c",
+        'ssh-add -q "$0" && exec ssh "$@"',
+    ]
     line: list[str | Path] = [*with_agent, devctl.key.private, *config]
     forwarded = run(*line, "-A", f"{workspace}.ws", remote)
     assert forwarded.stdout == "12\n", forwarded.stderr
