@@ -1,12 +1,13 @@
 //! One login: a command line, or a prompt. Words are parsed and never run.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use bastion_core::calls::Remote;
 use bastion_core::protocol::{Answer, Ask};
 use bastion_core::words;
 use clap::Parser;
@@ -23,6 +24,9 @@ use crate::channel::Channel;
 mod place;
 
 use place::Place;
+
+/// The most bytes of calls that one login may send. A login is one command of devctl.
+const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
 /// Runs one login.
 pub(crate) fn run(run: &Path, grant: &str) -> ExitCode {
@@ -43,15 +47,17 @@ fn begin(run: &Path, grant: &str) -> io::Result<u8> {
         grant: grant.to_owned(),
         source,
     };
+    let welcome = channel.ask(&login)?;
     let Answer::Welcome {
         namespace, user, ..
-    } = channel.ask(&login)?
+    } = welcome.clone()
     else {
         return Err(io::Error::other("this login is not known"));
     };
     let session = Session {
         channel: Mutex::new(channel),
         namespace,
+        welcome,
     };
     match std::env::var("SSH_ORIGINAL_COMMAND") {
         Ok(line) => session.line(&line),
@@ -63,6 +69,8 @@ fn begin(run: &Path, grant: &str) -> io::Result<u8> {
 struct Session {
     channel: Mutex<Channel>,
     namespace: String,
+    /// The broker's answer to the login.
+    welcome: Answer,
 }
 
 impl Session {
@@ -121,6 +129,7 @@ impl Session {
         };
         match words {
             [first, host] if first == "connect" => self.connect(host),
+            [only] if only == "api" => self.calls(),
             _ => self.command(words),
         }
     }
@@ -157,6 +166,26 @@ impl Session {
         channel.ask(&closed).map(|_| 0)
     }
 
+    /// Answers the calls of a devctl on the person's own machine, one line each.
+    fn calls(&self) -> io::Result<u8> {
+        let mut out = io::stdout().lock();
+        let mut tell = |answer: &Answer| -> io::Result<()> {
+            serde_json::to_writer(&mut out, answer)?;
+            out.write_all(b"\n")?;
+            out.flush()
+        };
+        tell(&self.welcome)?;
+        let mut calls = io::BufReader::new(io::stdin().lock().take(LONGEST_INPUT));
+        loop {
+            let mut line = Vec::new();
+            if calls.read_until(b'\n', &mut line)? == 0 {
+                return Ok(0);
+            }
+            let call = serde_json::from_slice(&line)?;
+            tell(&self.ask(&Ask::Api(call))?)?;
+        }
+    }
+
     fn command(&self, words: &[String]) -> io::Result<u8> {
         let all = std::iter::once("devctl").chain(words.iter().map(String::as_str));
         let arguments = match Arguments::try_parse_from(all) {
@@ -173,7 +202,7 @@ impl Session {
         }
         let place = Place::new(self);
         let host = Host {
-            api: &place,
+            api: &Remote(Place::new(self)),
             terminal: &screen,
             programs: &place,
             reach: &place,

@@ -14,7 +14,7 @@ use crate::processes::Process;
 /// How long the first session may take to begin. sshd asks for keys before the client has signed.
 const LIFE: Duration = Duration::from_secs(20);
 /// The most grants. sshd's own limit of connections is far lower.
-const MOST: usize = 16_384;
+const MOST: usize = 4_096;
 
 /// The secret of a grant: 32 random bytes in hexadecimal digits.
 pub type Secret = String;

@@ -14,6 +14,7 @@
 
 pub mod accounts;
 pub mod audit;
+pub mod calls;
 pub mod grants;
 pub mod hex;
 pub mod processes;

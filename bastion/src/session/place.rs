@@ -6,17 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bastion_core::calls::Caller;
 use bastion_core::protocol::{Answer, Ask, Call, Reply};
 use devctl_core::grammar::Arguments;
-use devctl_core::host::{
-    Api, Change, Clock, Destination, Effect, Files, Piped, Program, Programs, Ran, Reach, Refused,
-    Scope,
-};
-use devctl_core::object::{Kind, Reference};
+use devctl_core::host::{Clock, Destination, Files, Piped, Program, Programs, Ran, Reach, Refused};
+use devctl_core::name;
 use devctl_core::problem::Problem;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::{Session, on_your_machine, works_here};
 
@@ -27,8 +24,15 @@ impl<'a> Place<'a> {
     pub(super) fn new(session: &'a Session) -> Self {
         Self(session)
     }
+}
 
-    fn call(&self, call: Call) -> Result<Reply, Refused> {
+#[async_trait]
+impl Caller for Place<'_> {
+    fn namespace(&self) -> &str {
+        &self.0.namespace
+    }
+
+    async fn call(&self, call: Call) -> Result<Reply, Refused> {
         let away = |message: String| Refused {
             message,
             ..Refused::default()
@@ -56,85 +60,6 @@ pub(super) fn elsewhere(arguments: &Arguments, words: &[String]) -> Option<Probl
         return Some(Problem::usage(option, message));
     }
     (!works_here(&arguments.command)).then(|| on_your_machine(words))
-}
-
-/// The answer to something that the broker never answers to this question.
-fn unexpected() -> Refused {
-    Refused {
-        message: "the broker answered another question".to_owned(),
-        ..Refused::default()
-    }
-}
-
-#[async_trait]
-impl Api for Place<'_> {
-    fn namespace(&self) -> &str {
-        &self.0.namespace
-    }
-
-    async fn get(&self, object: &Reference) -> Result<Value, Refused> {
-        match self.call(Call::Get(object.clone()))? {
-            Reply::Object(object) => Ok(object),
-            _ => Err(unexpected()),
-        }
-    }
-
-    async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Value>, Refused> {
-        match self.call(Call::List(kind, scope.clone()))? {
-            Reply::Objects(objects) => Ok(objects),
-            _ => Err(unexpected()),
-        }
-    }
-
-    async fn create(&self, object: &Value, effect: Effect) -> Result<Value, Refused> {
-        match self.call(Call::Create(object.clone(), effect))? {
-            Reply::Object(object) => Ok(object),
-            _ => Err(unexpected()),
-        }
-    }
-
-    async fn patch(
-        &self,
-        object: &Reference,
-        patch: &Value,
-        effect: Effect,
-    ) -> Result<Value, Refused> {
-        match self.call(Call::Patch(object.clone(), patch.clone(), effect))? {
-            Reply::Object(object) => Ok(object),
-            _ => Err(unexpected()),
-        }
-    }
-
-    async fn delete(&self, object: &Reference, uid: &str) -> Result<(), Refused> {
-        self.call(Call::Delete(object.clone(), uid.to_owned()))
-            .map(drop)
-    }
-
-    async fn changed(
-        &self,
-        object: &Reference,
-        version: &str,
-        longest: Duration,
-    ) -> Result<Change, Refused> {
-        match self.call(Call::Changed(object.clone(), version.to_owned(), longest))? {
-            Reply::Change(change) => Ok(change),
-            _ => Err(unexpected()),
-        }
-    }
-
-    async fn may(&self, verb: &str, kind: Kind, namespace: &str) -> Result<bool, Refused> {
-        match self.call(Call::May(verb.to_owned(), kind, namespace.to_owned()))? {
-            Reply::Flag(may) => Ok(may),
-            _ => Err(unexpected()),
-        }
-    }
-
-    async fn time(&self) -> Result<Timestamp, Refused> {
-        match self.call(Call::Time)? {
-            Reply::Time(time) => Ok(time),
-            _ => Err(unexpected()),
-        }
-    }
 }
 
 fn none<T>() -> io::Result<T> {
@@ -173,11 +98,11 @@ impl Programs for Place<'_> {
 
 #[async_trait]
 impl Reach for Place<'_> {
-    async fn connect(&self, _: &Destination) -> io::Result<()> {
+    async fn connect(&self, _: &name::Host, _: &Destination) -> io::Result<()> {
         none()
     }
 
-    async fn answers(&self, _: &Destination, _: Duration) -> io::Result<()> {
+    async fn answers(&self, _: &name::Host, _: &Destination, _: Duration) -> io::Result<()> {
         none()
     }
 

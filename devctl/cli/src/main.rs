@@ -3,14 +3,16 @@
 
 use std::process::ExitCode;
 
+use bastion_core::calls::Remote;
 use clap::Parser;
 use devctl_core::commands;
 use devctl_core::commands::call::Call;
 use devctl_core::grammar::{Arguments, Command};
-use devctl_core::host::{Host, Terminal};
+use devctl_core::host::{Api, Host, Reach, Terminal};
 use devctl_core::output::{self, Format};
 use devctl_core::problem::{Code, Problem};
 
+mod bastion;
 mod clock;
 mod cluster;
 mod completion;
@@ -65,17 +67,12 @@ fn main() -> ExitCode {
 async fn run(terminal: &devctl_terminal::Screen, arguments: &mut Arguments) -> Result<u8, Problem> {
     let files = files::Disk::new()?;
     settings::fill_in(&files, arguments)?;
-    let api = cluster::Cluster::open(&arguments.shared).await;
-    let api = match api {
-        Err(problem) if arguments.command.needs_cluster() => return Err(problem),
-        Err(_) => cluster::Cluster::away(),
-        Ok(api) => api,
-    };
+    let (api, reach) = way(arguments).await?;
     let host = Host {
-        api: &api,
+        api: api.as_ref(),
         terminal,
         programs: &programs::Installed,
-        reach: &reach::Network::new(api.client()),
+        reach: reach.as_ref(),
         files: &files,
         clock: &clock::Machine,
     };
@@ -84,6 +81,26 @@ async fn run(terminal: &devctl_terminal::Screen, arguments: &mut Arguments) -> R
         shared: &arguments.shared,
     };
     commands::run(call, &arguments.command).await
+}
+
+/// The API server, and the way to workspaces: through a bastion, or by a kubeconfig.
+async fn way(arguments: &Arguments) -> Result<(Box<dyn Api>, Box<dyn Reach>), Problem> {
+    let shared = &arguments.shared;
+    let needs_cluster = arguments.command.needs_cluster();
+    if let Some(bastion) = shared.bastion.as_deref().filter(|_| needs_cluster) {
+        let door = bastion::Door::open(shared, bastion).await?;
+        return Ok((
+            Box::new(Remote(door)),
+            Box::new(bastion::Through::new(shared, bastion)),
+        ));
+    }
+    let cluster = match cluster::Cluster::open(shared).await {
+        Err(problem) if needs_cluster => return Err(problem),
+        Err(_) => cluster::Cluster::away(),
+        Ok(cluster) => cluster,
+    };
+    let reach = reach::Network::new(cluster.client());
+    Ok((Box::new(cluster), Box::new(reach)))
 }
 
 /// Reports a problem, and gives the exit code.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use devctl_core::host::{Destination, Reach};
+use devctl_core::name;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -41,7 +42,7 @@ impl Network {
 
 #[async_trait]
 impl Reach for Network {
-    async fn connect(&self, destination: &Destination) -> io::Result<()> {
+    async fn connect(&self, _: &name::Host, destination: &Destination) -> io::Result<()> {
         match destination {
             Destination::Address { address, port } => {
                 let stream = dial(address, *port, CONNECT)?;
@@ -74,7 +75,12 @@ impl Reach for Network {
         }
     }
 
-    async fn answers(&self, destination: &Destination, longest: Duration) -> io::Result<()> {
+    async fn answers(
+        &self,
+        _: &name::Host,
+        destination: &Destination,
+        longest: Duration,
+    ) -> io::Result<()> {
         match destination {
             Destination::Address { address, port } => dial(address, *port, longest).map(drop),
             Destination::Pod {
@@ -95,9 +101,14 @@ impl Reach for Network {
     }
 
     fn free_port(&self) -> io::Result<u16> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        Ok(listener.local_addr()?.port())
+        free_port()
     }
+}
+
+/// A port of this machine that no program uses now.
+pub(crate) fn free_port() -> io::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?.port())
 }
 
 fn dial(address: &str, port: u16, longest: Duration) -> io::Result<TcpStream> {

@@ -11,6 +11,8 @@ pub struct Configuration {
     pub namespace: Option<String>,
     /// Context of the kubeconfig.
     pub context: Option<String>,
+    /// Bastion to go through, as a destination of ssh.
+    pub bastion: Option<String>,
 }
 
 /// Reads the settings. An unknown key is an error that names it.
@@ -26,8 +28,10 @@ pub fn read(content: &str, path: &str) -> Result<Configuration, Problem> {
         match key {
             "namespace" => configuration.namespace = Some(text.to_owned()),
             "context" => configuration.context = Some(text.to_owned()),
+            "bastion" => configuration.bastion = Some(text.to_owned()),
             other => {
-                let message = format!("{other}: unknown; the keys are namespace and context");
+                let message =
+                    format!("{other}: unknown; the keys are namespace, context and bastion");
                 return Err(Problem::usage(path, message));
             }
         }

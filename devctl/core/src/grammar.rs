@@ -60,6 +60,24 @@ pub struct Shared {
     /// Private key for ssh; default: ssh's own choice
     #[arg(long, global = true, env = "DEVCTL_IDENTITY", value_name = "FILE")]
     pub identity: Option<PathBuf>,
+    /// Bastion to go through, as a destination of ssh; --context and --kubeconfig go past it
+    #[arg(
+        long,
+        global = true,
+        env = "DEVCTL_BASTION",
+        value_name = "USER@HOST",
+        value_parser = bastion,
+    )]
+    pub bastion: Option<String>,
+}
+
+/// Reads a destination of ssh that is no option of it.
+pub fn bastion(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@:[]/".contains(c);
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    Err("write USER@HOST, or a host of ~/.ssh/config".to_owned())
 }
 
 /// A command.

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::name;
 use crate::object::{Kind, Reference};
 use crate::problem::{Code, Problem};
 use crate::text::Line;
@@ -201,10 +202,16 @@ pub enum Destination {
 /// The way to workspaces.
 #[async_trait]
 pub trait Reach: Send + Sync {
-    /// Connects standard input and output to a workspace, until one side ends.
-    async fn connect(&self, destination: &Destination) -> io::Result<()>;
+    /// Connects standard input and output to a workspace, until one side ends. A laptop goes to the
+    /// destination itself; by way of a bastion it only names the host.
+    async fn connect(&self, host: &name::Host, destination: &Destination) -> io::Result<()>;
     /// Whether something answers there.
-    async fn answers(&self, destination: &Destination, longest: Duration) -> io::Result<()>;
+    async fn answers(
+        &self,
+        host: &name::Host,
+        destination: &Destination,
+        longest: Duration,
+    ) -> io::Result<()>;
     /// A port of this machine that no program uses now.
     fn free_port(&self) -> io::Result<u16>;
 }

@@ -49,14 +49,20 @@ impl Call<'_> {
             namespace,
             context,
             kubeconfig,
-            identity: _,
+            identity,
+            bastion,
         } = self.shared;
+        // By way of a bastion, `proxy` logs in there with the same key.
+        let identity = identity.as_ref().filter(|_| bastion.is_some());
+        let identity = identity.map(|path| path.display().to_string());
         let namespace = namespace.as_ref().map(Name::to_string);
         let kubeconfig = kubeconfig.as_ref().map(|path| path.display().to_string());
         let options = [
             ("--namespace", namespace),
             ("--context", context.clone()),
             ("--kubeconfig", kubeconfig),
+            ("--bastion", bastion.clone()),
+            ("--identity", identity),
         ];
         let given = options
             .into_iter()

@@ -262,7 +262,7 @@ async fn workspace(call: Call<'_>, name: &Name) -> Vec<Check> {
     });
     checks.push(match proxy::destination(one, &host) {
         Err(problem) => Check::not("connection", State::Bad, problem.message, &why),
-        Ok(destination) => match call.host.reach.answers(&destination, ANSWER).await {
+        Ok(destination) => match call.host.reach.answers(&host, &destination, ANSWER).await {
             Ok(()) => Check::good("connection", "port 22 answers"),
             Err(error) => Check::not(
                 "connection",

@@ -29,7 +29,7 @@ pub(super) async fn proxy(call: Call<'_>, given: &Proxy) -> Result<u8, Problem> 
         .clone()
         .unwrap_or_else(|| call.known_hosts());
     pin(call, &known_hosts, &given.host, workspace)?;
-    let connected = call.host.reach.connect(&destination).await;
+    let connected = call.host.reach.connect(&given.host, &destination).await;
     connected.map_err(|error| out_of_reach(workspace, &destination, &error))?;
     Ok(0)
 }

@@ -16,6 +16,7 @@ use devctl_core::host::{
     Api, Change, Clock, Destination, Effect, Files, Host, Piped, Program, Programs, Ran, Reach,
     Refused, Scope, Terminal,
 };
+use devctl_core::name;
 use devctl_core::object::{Kind, Reference, text};
 use devctl_core::problem::Problem;
 use devctl_core::text::Line;
@@ -259,11 +260,11 @@ impl Programs for World {
 
 #[async_trait]
 impl Reach for World {
-    async fn connect(&self, _: &Destination) -> io::Result<()> {
+    async fn connect(&self, _: &name::Host, _: &Destination) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    async fn answers(&self, _: &Destination, _: Duration) -> io::Result<()> {
+    async fn answers(&self, _: &name::Host, _: &Destination, _: Duration) -> io::Result<()> {
         Ok(())
     }
 
