@@ -17,6 +17,7 @@ use devctl_core::host::{Host, Terminal};
 use devctl_core::output::{self, Format};
 use devctl_core::problem::{Code, Problem};
 use devctl_terminal::Screen;
+use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::REFUSED;
 use crate::channel::Channel;
@@ -48,6 +49,8 @@ fn begin(run: &Path, grant: &str) -> io::Result<u8> {
         source,
     };
     let welcome = channel.ask(&login)?;
+    let broker = channel.watched()?;
+    std::thread::spawn(move || end_with(&broker));
     let Answer::Welcome {
         namespace, user, ..
     } = welcome.clone()
@@ -156,8 +159,6 @@ impl Session {
             }
             _ => return Err(io::Error::other("the broker gave no connection")),
         };
-        let watched = channel.watched()?;
-        std::thread::spawn(move || end_with(&watched));
         let carried = streams::join(&stream)?;
         let closed = Ask::Closed {
             up: carried.up,
@@ -223,16 +224,12 @@ impl Session {
     }
 }
 
-/// Ends this process when the broker closes the session: the person may not be here any longer. The
-/// broker sends nothing while a connection is open, so nothing is there to read before that.
+/// Ends this process when the broker closes the session: the person may not be here any longer.
 fn end_with(broker: &UnixStream) {
-    let mut nothing = [0];
-    let peeked = rustix::net::recv(broker, &mut nothing, rustix::net::RecvFlags::PEEK);
-    // Bytes are the answer to the end of the connection, and for the other thread.
-    if !matches!(peeked, Ok((_, count)) if count > 0) {
-        eprintln!("the bastion ended this session");
-        std::process::exit(i32::from(REFUSED));
-    }
+    let mut ends = [PollFd::new(broker, PollFlags::RDHUP)];
+    while poll(&mut ends, None) == Err(rustix::io::Errno::INTR) {}
+    eprintln!("the bastion ended this session");
+    std::process::exit(i32::from(REFUSED));
 }
 
 /// Reports a problem, and gives its exit code.

@@ -32,7 +32,14 @@ pub(crate) struct Arguments {
 }
 
 /// Suites whose tests each use namespaces of their own, except tests marked `alone`.
-const SIDE_BY_SIDE: &[&str] = &["bastion", "cluster", "devctl", "lifecycle", "main", "upbound"];
+const SIDE_BY_SIDE: &[&str] = &[
+    "bastion",
+    "cluster",
+    "devctl",
+    "lifecycle",
+    "main",
+    "upbound",
+];
 /// Arguments for parallel tests. Tests wait more than they compute, so more tests than processors
 /// run at a time. Tests of one `xdist_group` run one after the other.
 const AT_ONCE: [&str; 2] = ["--numprocesses=4", "--dist=loadgroup"];

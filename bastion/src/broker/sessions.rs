@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use bastion_core::accounts::Key;
+use bastion_core::accounts::{Accounts, Key};
 use bastion_core::audit::Event;
 use bastion_core::grants::{Grant, line};
 use bastion_core::hex::hex;
@@ -170,29 +170,29 @@ impl Connection {
     /// ended.
     async fn session(&mut self, person: &Person, grant: &Grant) -> io::Result<String> {
         let mut accounts = self.broker.accounts.clone();
-        let is_allowed = |accounts: &bastion_core::accounts::Accounts| {
-            accounts.with_key(&grant.user, &grant.key).is_some()
-        };
+        let is_gone =
+            |accounts: &Arc<Accounts>| accounts.with_key(&grant.user, &grant.key).is_none();
         let mut is_connected = false;
-        loop {
-            let ask = tokio::select! {
-                ask = question(&mut self.from) => ask?,
-                revoked = accounts.wait_for(|accounts| !is_allowed(accounts)) => {
-                    drop(revoked.map_err(io::Error::other)?);
-                    None
-                }
+        let ended = tokio::select! {
+            ended = self.answer_all(person, &mut is_connected) => ended.map(|()| "ended"),
+            gone = accounts.wait_for(is_gone) => {
+                gone.map(|_| "revoked").map_err(io::Error::other)
+            }
+        };
+        if is_connected {
+            let unknown = Event::ConnectionClosed {
+                up: None,
+                down: None,
             };
-            let Some(ask) = ask else {
-                if is_connected {
-                    let unknown = Event::ConnectionClosed {
-                        up: None,
-                        down: None,
-                    };
-                    person.record(unknown).await?;
-                }
-                let is_gone = !is_allowed(&self.broker.accounts.borrow());
-                return Ok(if is_gone { "revoked" } else { "ended" }.to_owned());
-            };
+            person.record(unknown).await?;
+        }
+        ended.map(str::to_owned)
+    }
+
+    /// Answers the questions of a session until there are no more. `is_connected` says whether the
+    /// session has a connection to a workspace.
+    async fn answer_all(&mut self, person: &Person, is_connected: &mut bool) -> io::Result<()> {
+        while let Some(ask) = question(&mut self.from).await? {
             match ask {
                 Ask::Command { words } => {
                     person.record(Event::Command { words }).await?;
@@ -206,9 +206,9 @@ impl Connection {
                     let result = person.call(call).await;
                     answer(&mut self.to, &Answer::Api(result)).await?;
                 }
-                Ask::Connect { host } => is_connected = self.connect(person, &host).await?,
+                Ask::Connect { host } => self.connect(person, &host, is_connected).await?,
                 Ask::Closed { up, down } => {
-                    is_connected = false;
+                    *is_connected = false;
                     let closed = Event::ConnectionClosed {
                         up: Some(up),
                         down: Some(down),
@@ -221,10 +221,17 @@ impl Connection {
                 }
             }
         }
+        Ok(())
     }
 
-    /// Connects to a workspace and hands the socket over. Returns whether it is connected.
-    async fn connect(&mut self, person: &Person, host: &str) -> io::Result<bool> {
+    /// Connects to a workspace and hands the socket over. `is_connected` is set before the log has the
+    /// connection, so the log never has one without an end.
+    async fn connect(
+        &mut self,
+        person: &Person,
+        host: &str,
+        is_connected: &mut bool,
+    ) -> io::Result<()> {
         let dialled = match find(person, host).await {
             Ok((uid, workspace, found)) => {
                 let opened = Event::ConnectionOpened {
@@ -233,33 +240,31 @@ impl Connection {
                     node: found.node.clone(),
                     address: found.address.to_string(),
                 };
+                *is_connected = true;
                 person.record(opened).await?;
-                let dialled = dial(&found).await;
-                if dialled.is_err() {
-                    let nothing = Event::ConnectionClosed {
-                        up: Some(0),
-                        down: Some(0),
-                    };
-                    person.record(nothing).await?;
-                }
-                dialled
+                dial(&found).await
             }
             Err(problem) => Err(problem),
         };
         match dialled {
             Ok(stream) => {
                 let whole: &UnixStream = self.to.as_ref();
-                hand_over(whole, &Answer::Connected, stream.as_fd()).await?;
-                Ok(true)
+                hand_over(whole, &Answer::Connected, stream.as_fd()).await
             }
             Err(problem) => {
+                if std::mem::take(is_connected) {
+                    let nothing = Event::ConnectionClosed {
+                        up: Some(0),
+                        down: Some(0),
+                    };
+                    person.record(nothing).await?;
+                }
                 let event = Event::ConnectionRefused {
                     host: host.to_owned(),
                     reason: problem.reason.clone(),
                 };
                 person.record(event).await?;
-                answer(&mut self.to, &Answer::Refused(problem)).await?;
-                Ok(false)
+                answer(&mut self.to, &Answer::Refused(problem)).await
             }
         }
     }
