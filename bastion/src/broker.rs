@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tracing::{error, info};
 
 use crate::channel::socket;
-use crate::log::Log;
+use crate::log::{Log, Retention};
 
 mod api;
 mod directory;
@@ -52,6 +52,8 @@ pub(crate) struct Settings {
     /// Secret with the host key that all replicas have
     #[arg(long, default_value = "gpu-bastion-host-key")]
     host_key: String,
+    #[command(flatten)]
+    retention: Retention,
     /// User id of sshd, which all accounts have; it is another one than the broker's
     #[arg(long, default_value_t = 10_022)]
     sshd_uid: u32,
@@ -113,7 +115,7 @@ pub(crate) fn run(settings: &Settings) -> ExitCode {
 }
 
 async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
-    let log = Log::open(&settings.audit, &settings.replica)?;
+    let log = Log::open(&settings.audit, &settings.replica, settings.retention)?;
     let client = Client::try_default().await?;
     host_key::prepare(&client, settings).await?;
     let accounts = directory::follow(&client, settings).await?;

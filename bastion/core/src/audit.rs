@@ -176,24 +176,57 @@ fn first(line: &str) -> Result<Chain, String> {
     Ok(before)
 }
 
-/// The sessions that a log leaves open: opened, and neither closed nor lost.
-pub fn open_sessions<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<(String, String)> {
-    let mut open: Vec<(String, String)> = Vec::new();
-    for line in lines {
-        let Ok(value) = serde_json::from_str::<Value>(line) else {
-            continue;
+/// The sessions that are open at the end of a log: the id and the person of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenSessions(Vec<(String, String)>);
+
+impl OpenSessions {
+    /// The sessions that a file of a log leaves open.
+    pub fn of<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut open = Self::default();
+        for line in lines {
+            if let Ok(value) = serde_json::from_str::<Value>(line) {
+                open.read(&value);
+            }
+        }
+        open
+    }
+
+    /// Follows an event.
+    pub fn follow(&mut self, entry: &Entry) {
+        let (Some(session), Some(user)) = (&entry.session, &entry.user) else {
+            return;
         };
-        let at = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let (Some(session), Some(user)) = (at("session"), at("user")) else {
-            continue;
-        };
-        match at("event").as_deref() {
-            Some("session.opened") => open.push((session, user)),
-            Some("session.closed" | "session.lost") => open.retain(|(one, _)| *one != session),
+        match entry.event {
+            Event::SessionOpened { .. } => self.0.push((session.clone(), user.clone())),
+            Event::SessionClosed { .. } | Event::SessionLost => {
+                self.0.retain(|(one, _)| one != session);
+            }
             _ => {}
         }
     }
-    open
+
+    /// The sessions.
+    pub fn sessions(&self) -> &[(String, String)] {
+        &self.0
+    }
+
+    fn read(&mut self, line: &Value) {
+        let at = |key: &str| line.get(key).and_then(Value::as_str).map(str::to_owned);
+        let event = at("event");
+        if event.as_deref() == Some("log.continued") {
+            let open = line.get("open").cloned().unwrap_or_default();
+            self.0 = serde_json::from_value(open).unwrap_or_default();
+        }
+        let (Some(session), Some(user)) = (at("session"), at("user")) else {
+            return;
+        };
+        match event.as_deref() {
+            Some("session.opened") => self.0.push((session, user)),
+            Some("session.closed" | "session.lost") => self.0.retain(|(one, _)| *one != session),
+            _ => {}
+        }
+    }
 }
 
 fn hash(line: &str) -> String {
@@ -300,7 +333,15 @@ mod tests {
             line("c", opened()),
             line("c", Event::SessionLost),
         ];
-        let open = open_sessions(log.iter().map(|line| line.trim_end()));
-        assert_eq!(open, [("b".to_owned(), "alice".to_owned())]);
+        let open = OpenSessions::of(log.iter().map(|line| line.trim_end()));
+        let left = [("b".to_owned(), "alice".to_owned())];
+        assert_eq!(open.sessions(), left);
+        let continued = Event::Continued {
+            open: left.to_vec(),
+        };
+        let next = [line("", continued), line("d", opened())];
+        let open = OpenSessions::of(next.iter().map(|line| line.trim_end()));
+        assert_eq!(open.sessions()[..1], left);
+        assert_eq!(open.sessions().len(), 2);
     }
 }

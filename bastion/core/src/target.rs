@@ -70,10 +70,10 @@ pub fn target(workspace: Workspace<'_>, host: &Host, pods: &[Value]) -> Result<T
     }
 }
 
-/// Whether a pod is of the workspace: by its label, and by the controller that made it.
+/// Whether a pod has the label of the workspace. [`is_number`] checks the controller that made it.
 fn is_of(pod: &Value, workspace: &str) -> bool {
     let label = text(pod, LABEL).map(|label| label.strip_prefix(PREFIX).unwrap_or(label));
-    label == Some(workspace) && controller(pod).is_some()
+    label == Some(workspace)
 }
 
 /// The name of the StatefulSet that controls a pod.

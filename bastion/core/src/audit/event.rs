@@ -14,6 +14,12 @@ pub enum Event {
         /// How many bytes of an unfinished line were cut off the log. A crash leaves them.
         unfinished_bytes: u64,
     },
+    /// A file of the log begins. The file before has reached its size.
+    #[serde(rename = "log.continued")]
+    Continued {
+        /// The sessions that are open: the id and the person of each.
+        open: Vec<(String, String)>,
+    },
     /// A person logged in.
     #[serde(rename = "session.opened")]
     SessionOpened {
