@@ -15,7 +15,8 @@ use bastion_core::accounts::Accounts;
 use bastion_core::audit::{Entry, Event};
 use bastion_core::grants::Grants;
 use bastion_core::processes::Process;
-use clap::Args;
+use bastion_core::target::InstanceAddress;
+use clap::{Args, ValueEnum};
 use kube::Client;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
@@ -52,11 +53,33 @@ pub(crate) struct Settings {
     /// Secret with the host key that all replicas have
     #[arg(long, default_value = "gpu-bastion-host-key")]
     host_key: String,
+    /// Which address of EC2 instances the bastion reaches
+    #[arg(long, value_enum, default_value_t)]
+    instance_address: Address,
     #[command(flatten)]
     retention: Retention,
     /// User id of sshd, which all accounts have; it is another one than the broker's
     #[arg(long, default_value_t = 10_022)]
     sshd_uid: u32,
+}
+
+/// An address of an EC2 instance.
+#[derive(ValueEnum, Clone, Copy, Default)]
+enum Address {
+    /// The address in the VPC
+    #[default]
+    Private,
+    /// The public address
+    Public,
+}
+
+impl From<Address> for InstanceAddress {
+    fn from(address: Address) -> Self {
+        match address {
+            Address::Private => Self::Private,
+            Address::Public => Self::Public,
+        }
+    }
 }
 
 /// What all connections share.
@@ -66,6 +89,7 @@ struct Broker {
     /// The process of sshd that listens.
     listener: Mutex<Option<Process>>,
     log: Log,
+    instance_address: InstanceAddress,
     client: Client,
     replica: String,
     began: Instant,
@@ -125,6 +149,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
         grants: Mutex::default(),
         listener: Mutex::default(),
         log,
+        instance_address: settings.instance_address.into(),
         client,
         replica: settings.replica.clone(),
         began: Instant::now(),

@@ -131,11 +131,13 @@ pub fn permitted(call: &Call, namespace: &str) -> Result<(), Refused> {
         Kind::Flavor => true,
         Kind::ConfigMap => object.namespace == namespace && object.name == ACCOUNT,
         Kind::Claim | Kind::Event | Kind::Home | Kind::Pod => object.namespace == namespace,
+        // The broker itself reads pools, to find instances.
+        Kind::SpotPool => false,
     };
     let is_permitted = match call {
         Call::Get(object) | Call::Changed(object, ..) => is_ours(object),
         Call::List(Kind::Flavor, _) | Call::Time => true,
-        Call::List(Kind::ConfigMap, _) | Call::List(_, Scope::Cluster) => false,
+        Call::List(Kind::ConfigMap | Kind::SpotPool, _) | Call::List(_, Scope::Cluster) => false,
         Call::List(_, Scope::Namespace(of)) | Call::May(_, _, of) => of == namespace,
         Call::Create(object, _) => {
             text(object, "/kind") == Some(Kind::Claim.kind())
@@ -240,6 +242,8 @@ mod tests {
             Call::Get(of(Kind::Claim, "mine", "a%2fb")),
             Call::Get(of(Kind::Flavor, "", "../secrets")),
             Call::List(Kind::ConfigMap, Scope::Namespace("mine".into())),
+            Call::List(Kind::SpotPool, Scope::Namespace("mine".into())),
+            Call::Get(of(Kind::SpotPool, "mine", "a")),
             Call::List(Kind::Claim, Scope::Cluster),
             Call::List(Kind::Pod, Scope::Namespace("theirs".into())),
             Call::Create(claim("theirs"), Effect::Stored),

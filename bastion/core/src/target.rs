@@ -1,13 +1,13 @@
-//! Where a workspace is: the address of its pod.
+//! Where a workspace is: the address of its pod, or of its instance.
 //!
 //! The address never comes from a status that users may be able to write. It comes from a pod of the
-//! person's own namespace, which a StatefulSet controls, and the port is that of SSH.
+//! person's own namespace, which a `StatefulSet` controls, or from the pool that Crossplane composed
+//! there, whose status the provider writes. The port is that of SSH.
 
 use std::net::{IpAddr, SocketAddr};
 
-use api::workspace::Placement;
 use devctl_core::name::Host;
-use devctl_core::object::{list, text};
+use devctl_core::object::{Kind, list, text};
 use devctl_core::problem::{Code, Problem};
 use devctl_core::ssh::PORT;
 use devctl_core::workspace::Workspace;
@@ -20,20 +20,26 @@ const PREFIX: &str = "gpuws-";
 /// An end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The name of the pod.
+    /// The name of the pod, or the id of the instance.
     pub node: String,
     /// The address.
     pub address: SocketAddr,
 }
 
+/// Which address of an instance the bastion reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InstanceAddress {
+    /// The address in the VPC, which the bastion shares.
+    #[default]
+    Private,
+    /// The public address.
+    Public,
+}
+
 /// Finds the pod of a workspace among the pods of its namespace.
-pub fn target(workspace: Workspace<'_>, host: &Host, pods: &[Value]) -> Result<Target, Problem> {
+pub fn pod(workspace: Workspace<'_>, host: &Host, pods: &[Value]) -> Result<Target, Problem> {
     let object = workspace.reference().to_string();
     let name = workspace.name();
-    if workspace.placement() == Placement::Ec2 {
-        let message = "the bastion reaches workspaces in the cluster only";
-        return Err(Problem::new(Code::Refused, "NotInCluster", message).of(object));
-    }
     let number = host.replica.unwrap_or(0);
     let count = workspace.replicas();
     if number >= count {
@@ -41,19 +47,8 @@ pub fn target(workspace: Workspace<'_>, host: &Host, pods: &[Value]) -> Result<T
         return Err(Problem::usage("NAME", message).of(object));
     }
     let mut ours = pods.iter().filter(|pod| is_of(pod, name));
-    let pod = ours.find(|pod| is_number(pod, number)).ok_or_else(|| {
-        let state = match workspace.message() {
-            Some(message) => format!("it is {}: {message}", workspace.phase_text()),
-            None => format!("it is {}", workspace.phase_text()),
-        };
-        let next = match workspace.phase_text() {
-            "Stopped" | "Expired" => format!("devctl start {name}"),
-            _ => format!("devctl why {name}"),
-        };
-        Problem::new(Code::NotRunning, workspace.phase_text(), state)
-            .of(object.clone())
-            .next(next)
-    })?;
+    let pod = ours.find(|pod| is_number(pod, number));
+    let pod = pod.ok_or_else(|| not_running(workspace))?;
     let node = text(pod, "/metadata/name").unwrap_or_default();
     match address(pod) {
         Ok(address) => Ok(Target {
@@ -68,6 +63,79 @@ pub fn target(workspace: Workspace<'_>, host: &Host, pods: &[Value]) -> Result<T
         .of(object)
         .next(format!("devctl why {name}"))),
     }
+}
+
+/// Finds the instance of a workspace among the pools of its namespace. While a machine is replaced, it is
+/// the one that the claim shows.
+pub fn instance(
+    workspace: Workspace<'_>,
+    host: &Host,
+    pools: &[Value],
+    which: InstanceAddress,
+) -> Result<Target, Problem> {
+    if host.replica.unwrap_or(0) != 0 {
+        let object = workspace.reference().to_string();
+        return Err(Problem::usage("NAME", "an EC2 workspace has one machine").of(object));
+    }
+    let field = match which {
+        InstanceAddress::Private => "/privateIp",
+        InstanceAddress::Public => "/publicIp",
+    };
+    let ours = pools
+        .iter()
+        .filter(|pool| is_pool_of(pool, workspace.name()));
+    let instances = ours.flat_map(|pool| list(pool, "/status/atProvider/instances"));
+    let running = instances.filter(|one| text(one, "/state") == Some("running"));
+    let mut found: Vec<Target> = running.filter_map(|one| reached(one, field)).collect();
+    // The claim's status only chooses among the instances of its pool.
+    let shown = workspace.status("instanceId");
+    let chosen = found
+        .iter()
+        .position(|one| Some(one.node.as_str()) == shown);
+    match chosen {
+        Some(chosen) => Ok(found.swap_remove(chosen)),
+        None => found.pop().ok_or_else(|| not_running(workspace)),
+    }
+}
+
+fn reached(instance: &Value, field: &str) -> Option<Target> {
+    let address: IpAddr = text(instance, field)?.parse().ok()?;
+    Some(Target {
+        node: text(instance, "/id")?.to_owned(),
+        address: SocketAddr::new(address, PORT),
+    })
+}
+
+/// Whether Crossplane composed a pool for the workspace: by its label, and by the controller that made it.
+fn is_pool_of(pool: &Value, workspace: &str) -> bool {
+    let label = |name: &str| text(pool, &format!("/metadata/labels/crossplane.io~1{name}"));
+    let is_named = label("claim-name") == Some(workspace)
+        // Without claims, the composite has the name of the workspace.
+        || label("claim-name").is_none() && label("composite") == Some(workspace);
+    let mut owners = list(pool, "/metadata/ownerReferences").iter();
+    let owner = owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
+    let kinds = ["GpuDevWorkspace", Kind::Claim.kind()];
+    let is_composed = owner.is_some_and(|owner| {
+        text(owner, "/apiVersion") == Some(&Kind::Claim.api_version())
+            && text(owner, "/kind").is_some_and(|kind| kinds.contains(&kind))
+    });
+    is_named && is_composed
+}
+
+/// The problem of a workspace that runs nowhere now.
+fn not_running(workspace: Workspace<'_>) -> Problem {
+    let name = workspace.name();
+    let state = match workspace.message() {
+        Some(message) => format!("it is {}: {message}", workspace.phase_text()),
+        None => format!("it is {}", workspace.phase_text()),
+    };
+    let next = match workspace.phase_text() {
+        "Stopped" | "Expired" => format!("devctl start {name}"),
+        _ => format!("devctl why {name}"),
+    };
+    Problem::new(Code::NotRunning, workspace.phase_text(), state)
+        .of(workspace.reference().to_string())
+        .next(next)
 }
 
 /// Whether a pod has the label of the workspace. [`is_number`] checks the controller that made it.
@@ -140,8 +208,8 @@ mod tests {
 
     fn found(host: &str, pods: &[Value]) -> Result<String, String> {
         let claim = claim();
-        let target = target(Workspace::new(&claim), &host.parse().unwrap(), pods);
-        target
+        let found = super::pod(Workspace::new(&claim), &host.parse().unwrap(), pods);
+        found
             .map(|target| target.address.to_string())
             .map_err(|problem| problem.reason)
     }
@@ -204,5 +272,84 @@ mod tests {
                 "{pointer}"
             );
         }
+    }
+
+    fn pool(instances: &Value) -> Value {
+        json!({
+            "metadata": {
+                "labels": {"crossplane.io/claim-name": "work", "crossplane.io/composite": "work-x1"},
+                "ownerReferences": [{
+                    "apiVersion": "platform.acme.io/v1alpha1", "kind": "GpuDevWorkspace",
+                    "name": "work-x1", "controller": true,
+                }],
+            },
+            "status": {"atProvider": {"instances": instances}},
+        })
+    }
+
+    fn machine(id: &str, state: &str) -> Value {
+        let last = id.trim_start_matches("i-");
+        json!({"id": id, "state": state, "publicIp": format!("203.0.113.{last}"),
+               "privateIp": format!("10.0.0.{last}")})
+    }
+
+    fn reached(pools: &[Value], shown: &str, which: InstanceAddress) -> Result<String, String> {
+        let claim = json!({
+            "metadata": {"name": "work", "namespace": "dev-alice"},
+            "status": {"phase": "Ready", "instanceId": shown, "publicIp": "198.51.100.66"},
+        });
+        let found = instance(
+            Workspace::new(&claim),
+            &"work".parse().unwrap(),
+            pools,
+            which,
+        );
+        found
+            .map(|target| target.address.to_string())
+            .map_err(|problem| problem.reason)
+    }
+
+    #[test]
+    fn an_instance_is_that_of_the_pool_and_never_the_address_of_the_claim() {
+        let both = [pool(&json!([
+            machine("i-1", "running"),
+            machine("i-2", "running")
+        ]))];
+        let private = |shown| reached(&both, shown, InstanceAddress::Private);
+        assert_eq!(private("i-1").unwrap(), "10.0.0.1:22");
+        assert_eq!(private("i-2").unwrap(), "10.0.0.2:22");
+        assert_eq!(private("i-9").unwrap(), "10.0.0.2:22");
+        let public = reached(&both, "i-1", InstanceAddress::Public);
+        assert_eq!(public.unwrap(), "203.0.113.1:22");
+        let ended = [pool(&json!([machine("i-1", "shutting-down")]))];
+        assert_eq!(
+            reached(&ended, "i-1", InstanceAddress::Private).unwrap_err(),
+            "Ready"
+        );
+    }
+
+    #[test]
+    fn a_pool_that_crossplane_did_not_compose_for_the_workspace_is_not_reached() {
+        for (pointer, value) in [
+            ("/metadata/labels/crossplane.io~1claim-name", json!("other")),
+            ("/metadata/ownerReferences", json!([])),
+            ("/metadata/ownerReferences/0/controller", json!(false)),
+            ("/metadata/ownerReferences/0/kind", json!("ConfigMap")),
+            ("/metadata/ownerReferences/0/apiVersion", json!("v1")),
+        ] {
+            let mut other = pool(&json!([machine("i-1", "running")]));
+            *other.pointer_mut(pointer).unwrap() = value;
+            let found = reached(&[other], "i-1", InstanceAddress::Private);
+            assert_eq!(found.unwrap_err(), "Ready", "{pointer}");
+        }
+    }
+
+    #[test]
+    fn without_claims_the_composite_has_the_name_of_the_workspace() {
+        let mut composed = pool(&json!([machine("i-1", "running")]));
+        composed["metadata"]["labels"] = json!({"crossplane.io/composite": "work"});
+        composed["metadata"]["ownerReferences"][0]["kind"] = json!("GpuDevWorkspaceClaim");
+        let found = reached(&[composed], "i-1", InstanceAddress::Private);
+        assert_eq!(found.unwrap(), "10.0.0.1:22");
     }
 }

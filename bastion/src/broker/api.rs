@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use bastion_core::audit::Event;
 use bastion_core::protocol::{Call, Reply, permitted};
+use bastion_core::target::InstanceAddress;
 use devctl_api_server::{ApiServer, Door};
 use devctl_core::host::{Api, Refused};
 use devctl_core::object::Kind;
@@ -63,6 +64,16 @@ impl Person {
             "system:serviceaccount:{}:{ACCOUNT}",
             self.namespace
         )))
+    }
+
+    /// The API server as the bastion itself. The person's session stays in the log.
+    pub(super) fn bastion(&self) -> ApiServer {
+        self.server(None)
+    }
+
+    /// Which address of an instance the bastion reaches.
+    pub(super) fn instance_address(&self) -> InstanceAddress {
+        self.broker.instance_address
     }
 
     fn server(&self, impersonated: Option<String>) -> ApiServer {

@@ -5,13 +5,15 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use api::workspace::Placement;
 use bastion_core::accounts::{Accounts, Key};
 use bastion_core::audit::Event;
 use bastion_core::grants::{Grant, line};
 use bastion_core::hex::hex;
 use bastion_core::processes::{Process, connection};
 use bastion_core::protocol::{Answer, Ask, is_own};
-use bastion_core::target::{Target, target};
+use bastion_core::target::{self, Target};
+use devctl_api_server::ApiServer;
 use devctl_core::host::{Api as _, Scope};
 use devctl_core::name::Host;
 use devctl_core::object::{Kind, Reference};
@@ -270,7 +272,8 @@ impl Connection {
     }
 }
 
-/// Finds the pod of a host, by the rights of the person: the UID of the claim, its name, and the pod.
+/// Finds the machine of a host, if the person may read the claim: the UID of the claim, the host, and the
+/// machine.
 async fn find(person: &Person, host: &str) -> Result<(String, String, Target), Problem> {
     let host: Result<Host, String> = host.parse();
     let host = host.map_err(|message| Problem::usage("NAME", message))?;
@@ -285,12 +288,24 @@ async fn find(person: &Person, host: &str) -> Result<(String, String, Target), P
     let api = person.api();
     let claim = api.get(&reference).await;
     let claim = claim.map_err(|refused| refused.problem(&reference))?;
-    let scope = Scope::Namespace(person.namespace.clone());
-    let pods = api.list(Kind::Pod, &scope).await;
-    let all = Reference::new(Kind::Pod, &person.namespace, "");
-    let pods = pods.map_err(|refused| refused.problem(&all))?;
     let workspace = Workspace::new(&claim);
-    let found = target(workspace, &host, &pods)?;
+    let scope = Scope::Namespace(person.namespace.clone());
+    let listed = |kind, api: ApiServer| {
+        let scope = &scope;
+        async move {
+            let all = Reference::new(kind, &person.namespace, "");
+            let listed = api.list(kind, scope).await;
+            listed.map_err(|refused| refused.problem(&all))
+        }
+    };
+    let found = match workspace.placement() {
+        Placement::Cluster => target::pod(workspace, &host, &listed(Kind::Pod, api).await?)?,
+        // The person has no right to read pools.
+        Placement::Ec2 => {
+            let pools = listed(Kind::SpotPool, person.bastion()).await?;
+            target::instance(workspace, &host, &pools, person.instance_address())?
+        }
+    };
     Ok((workspace.uid().to_owned(), host.to_string(), found))
 }
 
@@ -299,7 +314,7 @@ async fn dial(target: &Target) -> Result<std::net::TcpStream, Problem> {
         Problem::new(
             Code::OutOfReach,
             "OutOfReach",
-            format!("pod {}: {why}", target.node),
+            format!("{}: {why}", target.node),
         )
         .next("try again; if it lasts, ask the platform team whether the bastion may reach workspaces")
     };

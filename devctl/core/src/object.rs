@@ -20,6 +20,8 @@ pub enum Kind {
     Home,
     /// `Pod`.
     Pod,
+    /// `SpotPool`: the instances of a workspace on EC2.
+    SpotPool,
 }
 
 impl Kind {
@@ -27,6 +29,7 @@ impl Kind {
     pub fn group(self) -> &'static str {
         match self {
             Self::Claim | Self::Flavor => api::WORKSPACE_GROUP,
+            Self::SpotPool => api::POOL_GROUP,
             Self::ConfigMap | Self::Event | Self::Home | Self::Pod => "",
         }
     }
@@ -57,6 +60,7 @@ impl Kind {
             Self::Event => "Event",
             Self::Home => "PersistentVolumeClaim",
             Self::Pod => "Pod",
+            Self::SpotPool => "SpotPool",
         }
     }
 
@@ -69,6 +73,7 @@ impl Kind {
             Self::Event => "events",
             Self::Home => "persistentvolumeclaims",
             Self::Pod => "pods",
+            Self::SpotPool => "spotpools",
         }
     }
 
