@@ -29,10 +29,11 @@ def door(
     variants.composition(cluster, "gpudevworkspaces", peers)
     access = {"access": "Bastion"}
     variants.composition(cluster, "devusers", access, of="devusers")
-    text = (ROOT / "bastion/manifests/bastion.yaml").read_text()
     reference = registry.newest("images/bastion", "bastion")
-    for document in yaml.safe_load_all(text.replace("IMAGE", reference)):
-        cluster.apply(document)
+    for name in ("bastion", "constrained-impersonation"):
+        text = (ROOT / f"bastion/manifests/{name}.yaml").read_text()
+        for document in yaml.safe_load_all(text.replace("IMAGE", reference)):
+            cluster.apply(document)
     cluster.kubectl(
         *("rollout", "status", "statefulset/gpu-bastion", "-n", NAMESPACE),
         "--timeout=180s",
