@@ -28,6 +28,7 @@ use crate::log::{Log, Retention};
 mod api;
 mod directory;
 mod host_key;
+mod limits;
 mod processes;
 mod sessions;
 mod stream;
@@ -86,6 +87,7 @@ impl From<Address> for InstanceAddress {
 struct Broker {
     accounts: watch::Receiver<Arc<Accounts>>,
     grants: Mutex<Grants>,
+    limits: limits::Limits,
     /// The process of sshd that listens.
     listener: Mutex<Option<Process>>,
     log: Log,
@@ -147,6 +149,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let broker = Arc::new(Broker {
         accounts,
         grants: Mutex::default(),
+        limits: limits::Limits::default(),
         listener: Mutex::default(),
         log,
         instance_address: settings.instance_address.into(),

@@ -55,7 +55,11 @@ fn begin(run: &Path, grant: &str) -> io::Result<u8> {
         namespace, user, ..
     } = welcome.clone()
     else {
-        return Err(io::Error::other("this login is not known"));
+        let why = match welcome {
+            Answer::Refused(problem) => problem.message,
+            _ => "the broker answered something else".to_owned(),
+        };
+        return Err(io::Error::other(why));
     };
     let session = Session {
         channel: Mutex::new(channel),

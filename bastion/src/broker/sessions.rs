@@ -14,7 +14,7 @@ use bastion_core::processes::{Process, connection};
 use bastion_core::protocol::{Answer, Ask, is_own};
 use bastion_core::target::{self, Target};
 use devctl_api_server::ApiServer;
-use devctl_core::host::{Api as _, Scope};
+use devctl_core::host::{Api as _, Refused, Scope};
 use devctl_core::name::Host;
 use devctl_core::object::{Kind, Reference};
 use devctl_core::problem::{Code, Problem};
@@ -26,6 +26,7 @@ use tracing::warn;
 
 use super::Broker;
 use super::api::Person;
+use super::limits::Place;
 use super::processes::{is_alive, peer};
 use super::stream::{answer, hand_over, question};
 
@@ -149,6 +150,14 @@ impl Connection {
             session.clone(),
             person.namespace.to_string(),
         );
+        let place = match self.broker.limits.enter(&grant.user) {
+            Ok(place) => place,
+            Err(problem) => {
+                let reason = problem.reason.clone();
+                person.record(Event::SessionRefused { reason }).await?;
+                return answer(&mut self.to, &Answer::Refused(problem)).await;
+            }
+        };
         let opened = Event::SessionOpened {
             namespace: person.namespace.clone(),
             source,
@@ -161,7 +170,7 @@ impl Connection {
             session,
         };
         let reason = match answer(&mut self.to, &welcome).await {
-            Ok(()) => self.session(&person, &grant).await,
+            Ok(()) => self.session(&person, &grant, &place).await,
             Err(error) => Err(error),
         };
         let reason = reason.unwrap_or_else(|error| format!("failed: {error}"));
@@ -170,13 +179,18 @@ impl Connection {
 
     /// Serves a session until it ends, or until its person may not be here any longer. Returns why it
     /// ended.
-    async fn session(&mut self, person: &Person, grant: &Grant) -> io::Result<String> {
+    async fn session(
+        &mut self,
+        person: &Person,
+        grant: &Grant,
+        place: &Place,
+    ) -> io::Result<String> {
         let mut accounts = self.broker.accounts.clone();
         let is_gone =
             |accounts: &Arc<Accounts>| accounts.with_key(&grant.user, &grant.key).is_none();
         let mut is_connected = false;
         let ended = tokio::select! {
-            ended = self.answer_all(person, &mut is_connected) => ended.map(|()| "ended"),
+            ended = self.answer_all(person, place, &mut is_connected) => ended.map(|()| "ended"),
             gone = accounts.wait_for(is_gone) => {
                 gone.map(|_| "revoked").map_err(io::Error::other)
             }
@@ -193,19 +207,37 @@ impl Connection {
 
     /// Answers the questions of a session until there are no more. `is_connected` says whether the
     /// session has a connection to a workspace.
-    async fn answer_all(&mut self, person: &Person, is_connected: &mut bool) -> io::Result<()> {
+    async fn answer_all(
+        &mut self,
+        person: &Person,
+        place: &Place,
+        is_connected: &mut bool,
+    ) -> io::Result<()> {
         while let Some(ask) = question(&mut self.from).await? {
             match ask {
                 Ask::Command { words } => {
-                    person.record(Event::Command { words }).await?;
-                    answer(&mut self.to, &Answer::Recorded).await?;
+                    let told = match place.command() {
+                        Ok(()) => {
+                            person.record(Event::Command { words }).await?;
+                            Answer::Recorded
+                        }
+                        Err(problem) => {
+                            let reason = problem.reason.clone();
+                            person.record(Event::CommandRefused { reason }).await?;
+                            Answer::Refused(problem)
+                        }
+                    };
+                    answer(&mut self.to, &told).await?;
                 }
                 Ask::Refuse { reason } => {
                     person.record(Event::CommandRefused { reason }).await?;
                     answer(&mut self.to, &Answer::Recorded).await?;
                 }
                 Ask::Api(call) => {
-                    let result = person.call(call).await;
+                    let result = match place.operation() {
+                        Ok(()) => person.call(call).await,
+                        Err(problem) => Err(too_fast(problem)),
+                    };
                     answer(&mut self.to, &Answer::Api(result)).await?;
                 }
                 Ask::Connect { host } => self.connect(person, &host, is_connected).await?,
@@ -330,6 +362,16 @@ async fn dial(target: &Target) -> Result<std::net::TcpStream, Problem> {
         Ok(stream)
     };
     plain(stream).map_err(|error: io::Error| out_of_reach(error.to_string()))
+}
+
+/// The answer of an API server that has too many requests (RFC 6585, section 4).
+fn too_fast(problem: Problem) -> Refused {
+    Refused {
+        status: Some(429),
+        reason: problem.reason,
+        message: problem.message,
+        fields: Vec::new(),
+    }
 }
 
 fn refused(reason: &str, message: &str) -> Answer {

@@ -30,6 +30,12 @@ pub enum Event {
         /// The key by which they logged in.
         credential: String,
     },
+    /// A person with the right key is not let in now.
+    #[serde(rename = "session.refused")]
+    SessionRefused {
+        /// Why, in a word.
+        reason: String,
+    },
     /// A session ended.
     #[serde(rename = "session.closed")]
     SessionClosed {
