@@ -29,7 +29,7 @@ use crate::plan::{self, Step};
 use crate::record::{self, Record};
 use crate::report::Subject;
 use crate::seen::Seen;
-use crate::{activity, choice, homes, network, prices, required, resolved, resource_names};
+use crate::{activity, choice, files, homes, network, prices, required, resolved, resource_names};
 
 /// Decides what is desired for a workspace in the cluster. `limits` names the `EnvironmentConfig`
 /// with the platform's limits.
@@ -122,6 +122,7 @@ impl Placed for InCluster<'_> {
         let mut resolved = resolved::resolved(policy, self.claimed, parameters, state, leftovers)?;
         let access = resolved.access.clone();
         let barrier = access.as_ref().and_then(|access| access.barrier(policy));
+        let barrier = self.claimed.suspended.as_ref().or(barrier);
         // Pods that run stay: the owner may be at work in an open session.
         let barrier = barrier.filter(|_| state == WorkspaceState::Running && !self.is_on());
         if let Some(cause) = barrier {
@@ -155,7 +156,7 @@ impl Placed for InCluster<'_> {
 
     fn kept(&self, policy: Option<&WorkspacePolicy>, _: End) -> Composition {
         let observed = self.seen.observed.iter();
-        let objects = observed.map(|(name, object)| (name.clone(), kept(name, object)));
+        let objects = observed.map(|(name, object)| (name.clone(), self.kept_object(name, object)));
         self.composed(self.as_observed(policy, None), objects.collect())
     }
 
@@ -166,7 +167,7 @@ impl Placed for InCluster<'_> {
     ) -> Result<Composition, Refusal> {
         let observed = self.seen.observed.iter();
         let stopped = observed.filter_map(|(name, object)| {
-            let mut object = kept(name, object);
+            let mut object = self.kept_object(name, object);
             if name == resource_names::STATEFUL_SET {
                 // Kueue frees the quota of a StatefulSet only when it is deleted.
                 let is_counted = self.pods.as_ref().is_some_and(|pods| pods.queue.is_some());
@@ -196,6 +197,16 @@ impl<'a> InCluster<'a> {
             reported: activity::reported(seen, watched),
             placed_pods: seen.pods().filter(|pod| pod.holds_node()).count(),
         }
+    }
+
+    /// An observed object as it is desired while the claim cannot be resolved. It stays as it is,
+    /// but the keys of a suspended owner go.
+    fn kept_object(&self, name: &str, observed: &Value) -> Value {
+        let mut kept = kept(name, observed);
+        if name == resource_names::AUTHORIZED_KEYS && self.claimed.suspended.is_some() {
+            kept["data"] = json!({(files::AUTHORIZED_KEYS): ""});
+        }
+        kept
     }
 
     fn is_on(&self) -> bool {

@@ -118,6 +118,9 @@ pub fn resolved(
     let user = dev_user::of(cluster.dev_users, request, owner)?;
     let further = dev_user::public_keys(user);
     let keys = PublicKeys::of(owner, parameters, &catalogue, policy, &further).lines();
+    let suspended = claimed.suspended.as_ref();
+    // Keys of claim and catalogue are those of the same person.
+    let keys = suspended.map_or(keys, |_| Vec::new());
     let owner_uid = cluster.dev_users.then(|| OwnerUid(dev_user::uid(user)));
     let flavor = flavor(request, cluster, parameters);
     let storage_class = flavor
@@ -133,9 +136,12 @@ pub fn resolved(
             domain: cluster.domain.clone(),
         })
     });
-    let no_keys = keys.is_empty().then(|| no_keys(policy, cluster, owner));
+    let no_keys = keys.is_empty().then(|| match suspended {
+        Some(cause) => cause.message.clone(),
+        None => no_keys(policy, cluster, owner),
+    });
     // A port that `kubectl` forwards reaches a pod that no network may connect to.
-    let access = Access::of(policy, no_keys.as_deref(), None);
+    let access = Access::of(policy, suspended, no_keys.as_deref(), None);
     Ok(Resolved {
         names: naming.names(&cluster.domain),
         notices: [

@@ -36,7 +36,7 @@ pub fn render(request: &Request, composite: Composite<'_>, limits: Option<&str>)
     let claimed = Claimed::read(request, composite, limits);
     let workspace = OnEc2 {
         claimed: &claimed,
-        seen: Seen::read(request, &claimed.previous),
+        seen: Seen::read(request, &claimed.previous).without_keys(claimed.suspended.is_some()),
     };
     function_workspace::render::render(&claimed, &workspace)
 }
@@ -112,11 +112,12 @@ impl Placed for OnEc2<'_> {
         let (resolved, paths) = (&workspace.resolved, &workspace.paths);
         let access = workspace.access;
         let barrier = access.as_ref().and_then(|access| access.barrier(policy));
-        let waits = match budget {
-            Allowance::Wait(cause) => Some((cause, Phase::Queued)),
+        let suspended = self.claimed.suspended.as_ref();
+        let waits = match (suspended, budget) {
+            (None, Allowance::Wait(cause)) => Some((cause, Phase::Queued)),
             // What runs stays: the owner may be at work in an open session.
-            Allowance::Run | Allowance::Keep if self.seen.is_on() => None,
-            Allowance::Run | Allowance::Keep => barrier.map(|cause| (cause, Phase::Failed)),
+            _ if self.seen.is_on() => None,
+            _ => suspended.or(barrier).map(|cause| (cause, Phase::Failed)),
         };
         if let Some((cause, phase)) = waits {
             let namespace = &resolved.origin.namespace;
@@ -128,9 +129,12 @@ impl Placed for OnEc2<'_> {
             };
             return Ok(self.ending(waiting, end));
         }
-        let composed = match budget {
-            Allowance::Keep => self.seen.held(paths),
-            Allowance::Run | Allowance::Wait(_) => self.seen.composed(resolved, policy, paths)?,
+        let composed = match (suspended, budget) {
+            // A changed claim would start another machine.
+            (Some(_), _) | (None, Allowance::Keep) => self.seen.held(paths),
+            (None, Allowance::Run | Allowance::Wait(_)) => {
+                self.seen.composed(resolved, policy, paths)?
+            }
         };
         let mut notices = workspace.notices;
         if composed.has_old_user_data {

@@ -103,11 +103,13 @@ pub fn workspace(
         home: allowed.has_home,
         agent: policy.lifecycle.agent.as_ref(),
     };
+    let suspended = claimed.suspended.as_ref();
     let no_keys =
         (!has_keys).then(|| public_keys::missing(&public_keys::in_catalogue(policy, owner)));
+    let no_keys = suspended.map(|cause| cause.message.clone()).or(no_keys);
     let is_closed = network.security_group_ids.is_empty() && allowed.ssh_cidrs.is_empty();
     let no_networks = is_closed.then_some(ssh_networks::NONE);
-    let access = Access::of(policy, no_keys.as_deref(), no_networks);
+    let access = Access::of(policy, suspended, no_keys.as_deref(), no_networks);
     let locked_out = no_keys.into_iter().chain(no_networks.map(str::to_owned));
     // From v3 on, `AccessReady` says who is locked out.
     let locked_out = locked_out.filter(|_| access.is_none());

@@ -16,7 +16,7 @@ use crate::on_demand::observed::{Group, Power};
 use crate::on_demand::{OnDemandInstance, instance_state, usages};
 use crate::spot::ObservedPool;
 use crate::unreadable::{Problems, Unreadable};
-use crate::{region, resource_names};
+use crate::{keys, region, resource_names};
 
 /// The observed resources, and the records of the last call.
 #[derive(Clone, Debug)]
@@ -31,6 +31,7 @@ pub struct Seen<'a> {
     pub(super) recorded_home: Option<&'a HomeStatus>,
     recorded_region: Option<&'a str>,
     problems: Problems,
+    has_no_keys: bool,
 }
 
 impl<'a> Seen<'a> {
@@ -71,6 +72,17 @@ impl<'a> Seen<'a> {
             recorded_home: previous.home.as_ref(),
             recorded_region: previous.region.as_deref(),
             problems: std::mem::take(problems),
+            has_no_keys: false,
+        }
+    }
+
+    /// The same resources. With `has_no_keys`, the machines that are kept lose the keys that they
+    /// read at each login.
+    #[must_use]
+    pub fn without_keys(self, has_no_keys: bool) -> Self {
+        Self {
+            has_no_keys,
+            ..self
         }
     }
 
@@ -162,7 +174,11 @@ impl<'a> Seen<'a> {
         if name == resource_names::HOME {
             home::held(observed, self.recorded_home)
         } else {
-            keep::kept(observed)
+            let mut kept = keep::kept(observed);
+            if self.has_no_keys {
+                keys::remove(&mut kept);
+            }
+            kept
         }
     }
 
