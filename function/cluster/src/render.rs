@@ -16,12 +16,12 @@ use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
 use function_workspace::composition::Composition;
-use function_workspace::flavor;
 use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
 use function_workspace::report::Report;
 use function_workspace::setup::{self, Installation, Setup};
+use function_workspace::{bastion, flavor};
 use serde_json::{Value, json};
 
 use crate::names::{DEFAULT_DOMAIN, Naming};
@@ -119,12 +119,14 @@ impl Placed for InCluster<'_> {
                 }
             },
         };
-        let mut resolved = resolved::resolved(policy, self.claimed, parameters, state, leftovers)?;
+        let is_on = self.is_on();
+        let mut resolved =
+            resolved::resolved(policy, self.claimed, parameters, state, leftovers, is_on)?;
         let access = resolved.access.clone();
         let barrier = access.as_ref().and_then(|access| access.barrier(policy));
         let barrier = self.claimed.suspended.as_ref().or(barrier);
         // Pods that run stay: the owner may be at work in an open session.
-        let barrier = barrier.filter(|_| state == WorkspaceState::Running && !self.is_on());
+        let barrier = barrier.filter(|_| state == WorkspaceState::Running && !is_on);
         if let Some(cause) = barrier {
             resolved.state = WorkspaceState::Stopped;
             rest = Some((cause, Phase::Failed));
@@ -200,11 +202,16 @@ impl<'a> InCluster<'a> {
     }
 
     /// An observed object as it is desired while the claim cannot be resolved. It stays as it is,
-    /// but the keys of a suspended owner go.
+    /// but the keys of a suspended owner go, and so do networks beside the bastion where the policy
+    /// allows none.
     fn kept_object(&self, name: &str, observed: &Value) -> Value {
         let mut kept = kept(name, observed);
         if name == resource_names::AUTHORIZED_KEYS && self.claimed.suspended.is_some() {
             kept["data"] = json!({(files::AUTHORIZED_KEYS): ""});
+        }
+        let policy = self.claimed.policy.in_force();
+        if name == resource_names::NETWORK_POLICY && policy.is_ok_and(bastion::is_only) {
+            network::close(&mut kept);
         }
         kept
     }

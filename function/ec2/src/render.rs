@@ -8,6 +8,7 @@ use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
+use function_workspace::bastion;
 use function_workspace::cause::Cause;
 use function_workspace::claim;
 use function_workspace::composition::Composition;
@@ -18,7 +19,7 @@ use function_workspace::setup::Setup;
 
 use crate::choice::Choice;
 use crate::claim_paths::ClaimPaths;
-use crate::compose::{AtRest, Composed, Seen};
+use crate::compose::{AtRest, Closed, Composed, Seen};
 use crate::finding::Machine;
 use crate::resolved::is_of_provider_aws;
 use crate::{capacity, prices, requirements, resolve, resource_names, spot, status};
@@ -36,9 +37,20 @@ pub fn render(request: &Request, composite: Composite<'_>, limits: Option<&str>)
     let claimed = Claimed::read(request, composite, limits);
     let workspace = OnEc2 {
         claimed: &claimed,
-        seen: Seen::read(request, &claimed.previous).without_keys(claimed.suspended.is_some()),
+        seen: Seen::read(request, &claimed.previous).with_closed(closed(&claimed)),
     };
     function_workspace::render::render(&claimed, &workspace)
+}
+
+/// The ways into a machine that are closed whatever else is wrong with its claim.
+fn closed(claimed: &Claimed<'_>) -> Closed {
+    let policy = claimed.policy.in_force().ok();
+    Closed {
+        keys: claimed.suspended.is_some(),
+        other_networks_than: policy
+            .filter(|policy| bastion::is_only(policy))
+            .map(bastion::networks),
+    }
 }
 
 struct OnEc2<'a> {

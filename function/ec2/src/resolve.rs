@@ -13,8 +13,9 @@ use function_workspace::access::Access;
 use function_workspace::catalogue::Known;
 use function_workspace::placed::Claimed;
 use function_workspace::public_keys::PublicKeys;
+use function_workspace::ssh_networks::Networks;
 use function_workspace::{
-    catalogue, claim, dev_user, homes, owner, placement, public_keys, ssh_networks,
+    bastion, catalogue, claim, dev_user, homes, owner, placement, public_keys, ssh_networks,
 };
 use thiserror::Error;
 
@@ -107,8 +108,11 @@ pub fn workspace(
     let no_keys =
         (!has_keys).then(|| public_keys::missing(&public_keys::in_catalogue(policy, owner)));
     let no_keys = suspended.map(|cause| cause.message.clone()).or(no_keys);
-    let is_closed = network.security_group_ids.is_empty() && allowed.ssh_cidrs.is_empty();
-    let no_networks = is_closed.then_some(ssh_networks::NONE);
+    let mut ssh_cidrs = allowed.networks.cidrs.clone();
+    let of_bastion = bastion::networks(policy).into_iter();
+    ssh_cidrs.extend(of_bastion.filter(|cidr| !allowed.networks.cidrs.contains(cidr)));
+    let is_closed = network.security_group_ids.is_empty() && ssh_cidrs.is_empty();
+    let no_networks = is_closed.then(|| ssh_networks::none(policy));
     let access = Access::of(policy, suspended, no_keys.as_deref(), no_networks);
     let locked_out = no_keys.into_iter().chain(no_networks.map(str::to_owned));
     // From v3 on, `AccessReady` says who is locked out.
@@ -122,6 +126,7 @@ pub fn workspace(
             .chain(locked_out)
             .chain(ineffective)
             .chain(not_kept)
+            .chain(allowed.networks.closed)
             .collect(),
         access,
         paths: ClaimPaths {
@@ -136,7 +141,7 @@ pub fn workspace(
             keys_in_tags: keys.in_tags,
             capacity_type: allowed.capacity_type,
             on_demand: allowed.on_demand,
-            ssh_cidrs: allowed.ssh_cidrs,
+            ssh_cidrs,
             has_home: allowed.has_home,
             home_size_gib: parameters.home.as_ref().map(WorkspaceHome::gib),
             instance_types: types.iter().map(|t| t.name.clone()).collect(),
@@ -173,7 +178,7 @@ struct Allowed {
     has_home: bool,
     capacity_type: CapacityType,
     on_demand: OnDemandProvider,
-    ssh_cidrs: Vec<String>,
+    networks: Networks,
 }
 
 impl Allowed {
@@ -198,7 +203,7 @@ fn allowed(
         has_home: parameters.home.is_some() || seen.home_keeper().is_some(),
         capacity_type: capacity::capacity_type(parameters, policy, choice, seen.home_keeper())?,
         on_demand: capacity::on_demand_provider(policy, seen.maker()),
-        ssh_cidrs: ssh_networks::of(parameters, policy)?,
+        networks: ssh_networks::of(parameters, policy, seen.is_on())?,
     })
 }
 

@@ -2,6 +2,7 @@
 //! lifecycle and cost.
 
 pub mod access;
+pub mod bastion;
 pub mod catalogue;
 pub mod cause;
 pub mod claim;

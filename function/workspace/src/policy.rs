@@ -8,7 +8,7 @@ use function_runtime::input;
 use function_runtime::validation::{Schema, Violation, Violations};
 use serde_json::Value;
 
-use crate::{image_digest, ssh_networks};
+use crate::{bastion, image_digest, ssh_networks};
 
 static POLICY: Schema<WorkspacePolicy> = Schema::of("input", patterns::message);
 
@@ -26,6 +26,7 @@ pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
     let mut violations = input::check_kind(input, &version, KIND);
     check_provider_config_ref(input, &mut violations);
     check_networks(&policy, &mut violations);
+    violations.extend(bastion::violations(&policy));
     check_tags(&policy, &mut violations);
     violations.extend(agent_by_tag(&policy));
     violations.extend(on_demand_before_v3(&policy));
@@ -235,6 +236,48 @@ mod tests {
             outside.starts_with("input.defaults.sshCidrs[0]: "),
             "{outside}"
         );
+    }
+
+    #[test]
+    fn a_bastion_that_opens_the_internet_or_reaches_nothing_is_refused() {
+        let bastion = |bastion: Value| refused(|i| i["bastion"] = bastion);
+        for (cidrs, said) in [
+            (
+                json!(["0.0.0.0/0"]),
+                "input.bastion.cidrs[0]: must not be the whole internet",
+            ),
+            (json!(["10.0.0.0/8", "::/0"]), "input.bastion.cidrs[1]: "),
+            (
+                json!(["10.0.0.0/33"]),
+                "input.bastion.cidrs[0]: must be an IPv4 network",
+            ),
+            (
+                json!(["0.0.0.0/1", "128.0.0.0/1"]),
+                "input.bastion.cidrs: opens 4272881664 public addresses, and a policy allows 65536",
+            ),
+        ] {
+            let refused = bastion(json!({"cidrs": cidrs}));
+            assert!(refused.starts_with(said), "{refused}");
+        }
+        assert_eq!(
+            bastion(json!({"namespace": "gpu-bastion"})),
+            "input.bastion.podLabels: is required beside namespace: without labels, every pod of the \
+             namespace could connect"
+        );
+        assert_eq!(
+            bastion(json!({"podLabels": {"app": "bastion"}})),
+            "input.bastion.namespace: is required beside podLabels"
+        );
+        assert_eq!(
+            bastion(json!({"only": true})),
+            "input.bastion.only: needs namespace and podLabels, or cidrs: nobody could connect"
+        );
+        let mut input = input();
+        input["sshCidrCeiling"] = json!([]);
+        input["bastion"] = json!({
+            "namespace": "gpu-bastion", "podLabels": {"app": "bastion"}, "cidrs": ["10.0.0.0/8"]
+        });
+        assert!(read(Some(&input)).is_ok());
     }
 
     #[test]

@@ -181,6 +181,14 @@ pub fn without_instances(mut pool: Value) -> Value {
     pool
 }
 
+/// Closes the networks of a desired pool, except these.
+pub fn close(pool: &mut Value, except: &[String]) {
+    let networks = pool.pointer_mut("/spec/forProvider/ssh/allowedCidrs");
+    if let Some(networks) = networks.and_then(Value::as_array_mut) {
+        networks.retain(|network| except.iter().any(|open| network == open));
+    }
+}
+
 /// The parameters of a pool. They are edited in place, so that a kept pool keeps all observed
 /// fields, including fields that this version does not know.
 fn for_provider(pool: &mut Value) -> Option<&mut Map<String, Value>> {

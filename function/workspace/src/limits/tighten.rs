@@ -7,7 +7,7 @@ use api::policy::{ClusterPolicy, OwnerBinding, PolicyCeilings, WorkspacePolicy};
 use function_runtime::validation::{Violation, Violations};
 use ipnet::Ipv4Net;
 
-use crate::{instance_types, policy};
+use crate::{bastion, instance_types, policy};
 
 /// Brings a policy within the platform's limits, which are in the `EnvironmentConfig` `name`.
 ///
@@ -66,6 +66,11 @@ pub fn tighten(
     }
     let own = policy::networks_outside(policy).into_iter();
     let own = own.chain(policy::agent_by_tag(policy));
+    let own = own.chain(bastion::outside(
+        policy,
+        ssh_cidr_ceiling.as_deref(),
+        *ssh_max_addresses,
+    ));
     violations.extend(own.map(|violation| {
         let problem = format!(
             "{}, with the limits of EnvironmentConfig {name}",
@@ -362,6 +367,29 @@ mod tests {
             "input.defaults.sshCidrs[0]: must lie within 10.0.0.0/8, with the limits of \
              EnvironmentConfig limits"
         );
+    }
+
+    /// A Composition must not open more to its bastion than the platform allows.
+    #[test]
+    fn a_bastion_beyond_the_platforms_limits_is_refused() {
+        let own = |cidrs: Value| json!({"sshCidrCeiling": [], "bastion": {"cidrs": cidrs}});
+        let ceiling = json!({"sshCidrCeiling": ["10.0.0.0/8"], "sshMaxAddresses": 16});
+        assert_eq!(
+            refused(
+                own(json!(["10.9.0.0/28", "198.51.100.0/24"])),
+                ceiling.clone()
+            ),
+            "input.bastion.cidrs[1]: must lie within 10.0.0.0/8, with the limits of \
+             EnvironmentConfig limits"
+        );
+        tightened(own(json!(["10.9.0.0/28"])), ceiling);
+        let number = json!({"sshMaxAddresses": 16});
+        assert_eq!(
+            refused(own(json!(["198.51.100.0/24"])), number.clone()),
+            "input.bastion.cidrs: opens 256 public addresses, and a policy allows 16, with the \
+             limits of EnvironmentConfig limits"
+        );
+        tightened(own(json!(["198.51.100.0/28"])), number);
     }
 
     #[test]
