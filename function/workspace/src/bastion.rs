@@ -102,3 +102,103 @@ pub(crate) fn outside(
     violations.extend(wide);
     violations
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::limits::tighten;
+    use crate::policy;
+
+    fn input(bastion: &Value) -> Value {
+        json!({
+            "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
+            "kind": "WorkspacePolicy",
+            "behaviourVersion": "v3",
+            "catalogue": {"name": "gpu-workspaces"},
+            "allowedInstanceTypes": ["g4dn.*"],
+            "sshCidrCeiling": [],
+            "bastion": bastion,
+        })
+    }
+
+    fn refused(bastion: &Value) -> String {
+        policy::read(Some(&input(bastion))).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_bastion_that_opens_the_internet_is_refused() {
+        for (cidrs, said) in [
+            (
+                json!(["0.0.0.0/0"]),
+                "input.bastion.cidrs[0]: must not be the whole internet",
+            ),
+            (
+                json!(["10.0.0.0/8", "0.0.0.0/00"]),
+                "input.bastion.cidrs[1]: must",
+            ),
+            (json!(["10.0.0.0/8", "::/0"]), "input.bastion.cidrs[1]: "),
+            (
+                json!(["10.0.0.0/33"]),
+                "input.bastion.cidrs[0]: must be an IPv4 network",
+            ),
+            (
+                json!(["0.0.0.0/1", "128.0.0.0/1"]),
+                "input.bastion.cidrs: opens 4272881664 public addresses, and a policy allows 65536",
+            ),
+        ] {
+            let refused = refused(&json!({"cidrs": cidrs}));
+            assert!(refused.starts_with(said), "{refused}");
+        }
+    }
+
+    #[test]
+    fn half_a_bastion_is_refused_with_the_other_half() {
+        assert_eq!(
+            refused(&json!({"namespace": "gpu-bastion"})),
+            "input.bastion.podLabels: is required beside namespace: without labels, every pod of \
+             the namespace could connect"
+        );
+        assert_eq!(
+            refused(&json!({"podLabels": {"app": "bastion"}})),
+            "input.bastion.namespace: is required beside podLabels"
+        );
+        assert_eq!(
+            refused(&json!({"only": true})),
+            "input.bastion.only: needs namespace and podLabels, or cidrs: nobody could connect"
+        );
+        let whole = json!({
+            "namespace": "gpu-bastion",
+            "podLabels": {"app": "bastion"},
+            "cidrs": ["10.0.0.0/8"],
+        });
+        assert!(policy::read(Some(&input(&whole))).is_ok());
+    }
+
+    /// A Composition must not open more to its bastion than the platform allows.
+    #[test]
+    fn a_bastion_beyond_the_platforms_limits_is_refused() {
+        let tightened = |cidrs: Value, limits: &Value| {
+            let input = input(&json!({"cidrs": cidrs}));
+            let mut policy = policy::read(Some(&input)).unwrap();
+            let limits = serde_json::from_value(limits.clone()).unwrap();
+            let tightened = tighten::tighten(&mut policy, &limits, "limits");
+            tightened.map_err(|refused| refused.to_string())
+        };
+        let ceiling = json!({"sshCidrCeiling": ["10.0.0.0/8"], "sshMaxAddresses": 16});
+        assert_eq!(
+            tightened(json!(["10.9.0.0/28", "198.51.100.0/28"]), &ceiling).unwrap_err(),
+            "input.bastion.cidrs[1]: must lie within 10.0.0.0/8, with the limits of \
+             EnvironmentConfig limits"
+        );
+        assert!(tightened(json!(["10.9.0.0/28"]), &ceiling).is_ok());
+        let number = json!({"sshMaxAddresses": 16});
+        assert_eq!(
+            tightened(json!(["198.51.100.0/24"]), &number).unwrap_err(),
+            "input.bastion.cidrs: opens 256 public addresses, and a policy allows 16, with the \
+             limits of EnvironmentConfig limits"
+        );
+        assert!(tightened(json!(["198.51.100.0/28"]), &number).is_ok());
+    }
+}

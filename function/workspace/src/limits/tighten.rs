@@ -369,29 +369,6 @@ mod tests {
         );
     }
 
-    /// A Composition must not open more to its bastion than the platform allows.
-    #[test]
-    fn a_bastion_beyond_the_platforms_limits_is_refused() {
-        let own = |cidrs: Value| json!({"sshCidrCeiling": [], "bastion": {"cidrs": cidrs}});
-        let ceiling = json!({"sshCidrCeiling": ["10.0.0.0/8"], "sshMaxAddresses": 16});
-        assert_eq!(
-            refused(
-                own(json!(["10.9.0.0/28", "198.51.100.0/24"])),
-                ceiling.clone()
-            ),
-            "input.bastion.cidrs[1]: must lie within 10.0.0.0/8, with the limits of \
-             EnvironmentConfig limits"
-        );
-        tightened(own(json!(["10.9.0.0/28"])), ceiling);
-        let number = json!({"sshMaxAddresses": 16});
-        assert_eq!(
-            refused(own(json!(["198.51.100.0/24"])), number.clone()),
-            "input.bastion.cidrs: opens 256 public addresses, and a policy allows 16, with the \
-             limits of EnvironmentConfig limits"
-        );
-        tightened(own(json!(["198.51.100.0/28"])), number);
-    }
-
     #[test]
     fn ceilings_with_nothing_in_common_allow_no_network() {
         let own = json!({"sshCidrCeiling": ["10.0.0.0/8", "192.0.2.7/24"]});
