@@ -26,7 +26,7 @@ use crate::policy::BehaviourVersion;
 #[serde(rename_all = "camelCase")]
 pub struct DevUserSpec {
     /// Subjects in Kubernetes' access control that get the owner's permissions. Default: the User
-    /// with the name of the `DevUser`.
+    /// with the name of the `DevUser`. They get none where the policy says `access: Bastion`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub subjects: Vec<UserSubject>,
@@ -195,7 +195,7 @@ pub enum UserAccess {
     /// The subjects of the `DevUser`. They use the API server themselves.
     #[default]
     Direct,
-    /// The ServiceAccount `gpu-workspaces.owner` in the namespace, which the bastion impersonates.
+    /// The account `gpu-workspaces.owner` in the namespace, which the bastion impersonates.
     /// The subjects of the `DevUser` get nothing.
     Bastion,
 }

@@ -9,8 +9,11 @@
 mod case;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use function_sdk_rust::proto::v1::{RunFunctionResponse, Status};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use case::answer;
@@ -84,7 +87,11 @@ fn the_pods_of_the_bastion_reach_the_pods_of_a_workspace_and_nothing_else_change
     for version in VERSIONS {
         for name in ["cluster-new", "cluster-ready"] {
             let before = case::resources(&answered(name, version, &Value::Null));
-            assert_eq!(ingress(&before), by_ssh(&[own.clone()]), "{name} {version}");
+            assert_eq!(
+                ingress(&before),
+                by_ssh(std::slice::from_ref(&own)),
+                "{name} {version}"
+            );
             let mut after = case::resources(&answered(name, version, &pods()));
             assert_eq!(
                 ingress(&after),
@@ -193,7 +200,7 @@ fn a_workspace_that_runs_stays_and_its_own_networks_are_closed() {
         "ssh": {"publicKeys": ["no key"]}
     }}}}}});
     let observed = json!({"observed": {"resources": {
-        "pool": {"resource": {"spec": {"forProvider": {"ssh": {"allowedCidrs": [OWN, BASTIONS]}}}}},
+        "pool": {"resource": {"spec": {"forProvider": {"ssh": {"allowedCidrs": [OWN]}}}}},
     }}});
     for version in VERSIONS {
         for refused in [false, true] {
@@ -222,7 +229,7 @@ fn a_workspace_that_runs_stays_and_its_own_networks_are_closed() {
 
             let mut pod = request("cluster-ready", version, &only(pods()));
             let own = json!({"observed": {"resources": {"cluster-network-policy": {"resource": {
-                "spec": {"ingress": by_ssh(&[json!({"ipBlock": {"cidr": OWN}}), peer()])}
+                "spec": {"ingress": by_ssh(&[json!({"ipBlock": {"cidr": OWN}})])}
             }}}}});
             case::merge(&mut pod, &own);
             if refused {
@@ -246,9 +253,60 @@ fn a_workspace_that_runs_stays_and_its_own_networks_are_closed() {
 }
 
 /// A machine that its budget or the suspension of its owner holds as it is keeps no network either.
+/// The bastion reaches it.
 #[test]
 fn a_held_machine_keeps_no_network_where_only_the_bastion_connects() {
     let mut request = request("v3-owner-suspended-while-it-runs", "v3", &only(networks()));
     without_claims_networks(&mut request);
-    assert_eq!(allowed(&answer(&case::parse(request))), json!([]));
+    assert_eq!(allowed(&answer(&case::parse(request))), json!([BASTIONS]));
+}
+
+/// The resources of the roles in the platform's example, by the role's name.
+fn roles() -> BTreeMap<String, Vec<(String, Value)>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/platform/cluster-rbac.yaml");
+    let text = fs::read_to_string(path).unwrap();
+    let documents = serde_yaml::Deserializer::from_str(&text);
+    let documents = documents.map(|document| Value::deserialize(document).unwrap());
+    documents
+        .filter(|document| document["kind"] == "ClusterRole")
+        .map(|role| {
+            let rules = role["rules"].as_array().unwrap().iter().flat_map(|rule| {
+                let resources = rule["resources"].as_array().unwrap().iter();
+                resources.map(|resource| (resource.as_str().unwrap().to_owned(), rule.clone()))
+            });
+            let name = role["metadata"]["name"].as_str().unwrap();
+            (name.to_owned(), rules.collect())
+        })
+        .collect()
+}
+
+/// A way into a pod beside SSH would be in no log of the bastion, and would not count as use.
+#[test]
+fn the_role_of_the_bastion_reads_no_secret_and_opens_no_other_way_into_a_pod() {
+    let roles = roles();
+    let role = &roles["gpu-workspaces-owner-by-bastion"];
+    for (resource, rule) in role {
+        let is_known = [
+            "gpudevworkspaceclaims",
+            "pods",
+            "events",
+            "resourcequotas",
+            "configmaps",
+            "persistentvolumeclaims",
+            "workloads",
+        ];
+        assert!(is_known.contains(&resource.as_str()), "{resource}");
+        let named = &rule["resourceNames"];
+        let is_account = *named == json!(["gpu-workspaces.account"]);
+        assert!(resource != "configmaps" || is_account, "{rule}");
+    }
+    let bind = &roles["crossplane-composes-gpu-workspaces"];
+    let (_, bind) = bind
+        .iter()
+        .find(|(name, _)| name == "clusterroles")
+        .unwrap();
+    assert_eq!(bind["verbs"], json!(["bind"]));
+    // The defaults of the policy of users.
+    let bound = json!(["gpu-workspaces-owner", "gpu-workspaces-owner-by-bastion"]);
+    assert_eq!(bind["resourceNames"], bound);
 }

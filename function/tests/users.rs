@@ -225,7 +225,7 @@ fn a_permission_that_the_policy_took_is_not_kept_while_the_homes_are_unknown() {
     assert_eq!(bindings("user-ready", &unknown), [BINDINGS[1]]);
 }
 
-/// A person who left has no permission, whatever else is wrong with the DevUser or its policy.
+/// A person who left has no permission, whatever else is wrong with the `DevUser` or its policy.
 #[test]
 fn a_suspended_user_has_no_permission_whatever_else_is_wrong() {
     let suspended = spec(&json!({"suspended": true}));

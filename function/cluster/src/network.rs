@@ -10,7 +10,7 @@ use k8s_openapi::api::networking::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::identity;
 use crate::names::{Names, WORKSPACE_LABEL};
@@ -142,12 +142,14 @@ pub fn by_ssh(
     })
 }
 
-/// Closes all networks of a desired `NetworkPolicy`. Pods that it lets in stay.
-pub fn close(policy: &mut Value) {
+/// Closes all networks of a desired `NetworkPolicy`, and lets the bastion in. Other pods that it lets
+/// in stay.
+pub fn open_only(policy: &mut Value, bastion: Option<&bastion::Pods>) {
     let Some(spec) = policy.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
-    let Some(rules) = spec.get_mut("ingress").and_then(Value::as_array_mut) else {
+    let rules = spec.entry("ingress").or_insert_with(|| json!([]));
+    let Some(rules) = rules.as_array_mut() else {
         return;
     };
     for peers in rules.iter_mut().filter_map(|rule| rule.get_mut("from")) {
@@ -160,6 +162,9 @@ pub fn close(policy: &mut Value) {
         let peers = rule.get("from").and_then(Value::as_array);
         peers.is_some_and(|peers| !peers.is_empty())
     });
+    let of_bastion = by_ssh(&[], bastion).and_then(|rule| serde_json::to_value(rule).ok());
+    let of_bastion = of_bastion.filter(|rule| !rules.contains(rule));
+    rules.extend(of_bastion);
     if rules.is_empty() {
         spec.remove("ingress");
     }

@@ -209,9 +209,10 @@ impl<'a> InCluster<'a> {
         if name == resource_names::AUTHORIZED_KEYS && self.claimed.suspended.is_some() {
             kept["data"] = json!({(files::AUTHORIZED_KEYS): ""});
         }
-        let policy = self.claimed.policy.in_force();
-        if name == resource_names::NETWORK_POLICY && policy.is_ok_and(bastion::is_only) {
-            network::close(&mut kept);
+        let policy = self.claimed.policy.in_force().ok();
+        let only = policy.filter(|policy| bastion::is_only(policy));
+        if let Some(policy) = only.filter(|_| name == resource_names::NETWORK_POLICY) {
+            network::open_only(&mut kept, bastion::pods(policy).as_ref());
         }
         kept
     }

@@ -11,6 +11,7 @@ use function_runtime::request::Request;
 use function_runtime::validation::{Violation, Violations};
 use function_workspace::access::Access;
 use function_workspace::catalogue::Known;
+use function_workspace::cause::Cause;
 use function_workspace::placed::Claimed;
 use function_workspace::public_keys::PublicKeys;
 use function_workspace::ssh_networks::Networks;
@@ -105,13 +106,8 @@ pub fn workspace(
         agent: policy.lifecycle.agent.as_ref(),
     };
     let suspended = claimed.suspended.as_ref();
-    let no_keys =
-        (!has_keys).then(|| public_keys::missing(&public_keys::in_catalogue(policy, owner)));
-    let no_keys = suspended.map(|cause| cause.message.clone()).or(no_keys);
-    let mut ssh_cidrs = allowed.networks.cidrs.clone();
-    let of_bastion = bastion::networks(policy).into_iter();
-    ssh_cidrs.extend(of_bastion.filter(|cidr| !allowed.networks.cidrs.contains(cidr)));
-    let is_closed = network.security_group_ids.is_empty() && ssh_cidrs.is_empty();
+    let no_keys = no_keys(suspended, has_keys, policy, owner);
+    let is_closed = network.security_group_ids.is_empty() && allowed.ssh_cidrs.is_empty();
     let no_networks = is_closed.then(|| ssh_networks::none(policy));
     let access = Access::of(policy, suspended, no_keys.as_deref(), no_networks);
     let locked_out = no_keys.into_iter().chain(no_networks.map(str::to_owned));
@@ -126,7 +122,6 @@ pub fn workspace(
             .chain(locked_out)
             .chain(ineffective)
             .chain(not_kept)
-            .chain(allowed.networks.closed)
             .collect(),
         access,
         paths: ClaimPaths {
@@ -141,7 +136,7 @@ pub fn workspace(
             keys_in_tags: keys.in_tags,
             capacity_type: allowed.capacity_type,
             on_demand: allowed.on_demand,
-            ssh_cidrs,
+            ssh_cidrs: allowed.ssh_cidrs,
             has_home: allowed.has_home,
             home_size_gib: parameters.home.as_ref().map(WorkspaceHome::gib),
             instance_types: types.iter().map(|t| t.name.clone()).collect(),
@@ -162,6 +157,18 @@ pub fn workspace(
     })
 }
 
+/// Why no key may log in; none if one may.
+fn no_keys(
+    suspended: Option<&Cause>,
+    has_keys: bool,
+    policy: &WorkspacePolicy,
+    owner: &str,
+) -> Option<String> {
+    let missing = || public_keys::missing(&public_keys::in_catalogue(policy, owner));
+    let of_suspended = suspended.map(|cause| cause.message.clone());
+    of_suspended.or_else(|| (!has_keys).then(missing))
+}
+
 /// Refuses version v1 for owners without sudo. Its setup puts a folder of the owner on the `PATH` of
 /// root, so a program there would run as root at root's next login.
 fn root_is_apart(policy: &WorkspacePolicy) -> Result<(), Violation> {
@@ -178,7 +185,10 @@ struct Allowed {
     has_home: bool,
     capacity_type: CapacityType,
     on_demand: OnDemandProvider,
-    networks: Networks,
+    /// The networks of the workspace, then those of the bastion.
+    ssh_cidrs: Vec<String>,
+    /// The message about closed networks of the claim.
+    closed: Option<String>,
 }
 
 impl Allowed {
@@ -199,11 +209,18 @@ fn allowed(
 ) -> Result<Allowed, Violations> {
     instance_types::check(&choice.instance_types, policy)?;
     homes::check(parameters, policy)?;
+    let Networks { mut cidrs, closed } = ssh_networks::of(parameters, policy, seen.is_on())?;
+    for network in bastion::networks(policy) {
+        if !cidrs.contains(&network) {
+            cidrs.push(network);
+        }
+    }
     Ok(Allowed {
         has_home: parameters.home.is_some() || seen.home_keeper().is_some(),
         capacity_type: capacity::capacity_type(parameters, policy, choice, seen.home_keeper())?,
         on_demand: capacity::on_demand_provider(policy, seen.maker()),
-        networks: ssh_networks::of(parameters, policy, seen.is_on())?,
+        ssh_cidrs: cidrs,
+        closed,
     })
 }
 
@@ -260,7 +277,7 @@ fn ineffective(
         .ssh
         .as_ref()
         .is_some_and(|ssh| !ssh.allowed_cidrs.is_empty());
-    let mut messages = Vec::new();
+    let mut messages = Vec::from_iter(allowed.closed.clone());
     if claims_networks && !network.security_group_ids.is_empty() {
         messages.push(format!(
             "spec.parameters.ssh.allowedCidrs has no effect: region {region} uses the security \

@@ -39,7 +39,7 @@ pub struct Seen<'a> {
 pub struct Closed {
     /// Whether no key in tags may log in.
     pub keys: bool,
-    /// The networks that stay open, if all others are closed; none if all stay open.
+    /// The networks of the bastion, if all others are closed; none if all stay open.
     pub other_networks_than: Option<Vec<String>>,
 }
 
@@ -192,7 +192,7 @@ impl<'a> Seen<'a> {
                 keys::remove(&mut kept);
             }
             if let Some(open) = &self.closed.other_networks_than {
-                spot::pool::close(&mut kept, open);
+                spot::pool::open_only(&mut kept, open);
             }
             kept
         }

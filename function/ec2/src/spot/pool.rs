@@ -181,11 +181,11 @@ pub fn without_instances(mut pool: Value) -> Value {
     pool
 }
 
-/// Closes the networks of a desired pool, except these.
-pub fn close(pool: &mut Value, except: &[String]) {
-    let networks = pool.pointer_mut("/spec/forProvider/ssh/allowedCidrs");
-    if let Some(networks) = networks.and_then(Value::as_array_mut) {
-        networks.retain(|network| except.iter().any(|open| network == open));
+/// Opens these networks in a desired pool, and no others. A pool with groups of other owners opens
+/// none.
+pub fn open_only(pool: &mut Value, networks: &[String]) {
+    if let Some(ssh) = pool.pointer_mut("/spec/forProvider/ssh") {
+        ssh["allowedCidrs"] = json!(networks);
     }
 }
 
