@@ -21,7 +21,7 @@ use function_workspace::placed::{
 };
 use function_workspace::report::Report;
 use function_workspace::setup::{self, Installation, Setup};
-use function_workspace::{bastion, flavor};
+use function_workspace::{bastion, flavor, ssh_networks};
 use serde_json::{Value, json};
 
 use crate::names::{DEFAULT_DOMAIN, Naming};
@@ -210,7 +210,7 @@ impl<'a> InCluster<'a> {
             kept["data"] = json!({(files::AUTHORIZED_KEYS): ""});
         }
         let policy = self.claimed.policy.in_force().ok();
-        let only = policy.filter(|policy| bastion::is_only(policy));
+        let only = policy.filter(|policy| ssh_networks::is_of_bastion_only(policy));
         if let Some(policy) = only.filter(|_| name == resource_names::NETWORK_POLICY) {
             network::open_only(&mut kept, bastion::pods(policy).as_ref());
         }

@@ -16,6 +16,7 @@ use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
 use function_workspace::setup::Setup;
+use function_workspace::ssh_networks;
 
 use crate::choice::Choice;
 use crate::claim_paths::ClaimPaths;
@@ -48,7 +49,7 @@ fn closed(claimed: &Claimed<'_>) -> Closed {
     Closed {
         keys: claimed.suspended.is_some(),
         other_networks_than: policy
-            .filter(|policy| bastion::is_only(policy))
+            .filter(|policy| ssh_networks::is_of_bastion_only(policy))
             .map(bastion::networks),
     }
 }

@@ -43,11 +43,6 @@ pub fn networks(policy: &WorkspacePolicy) -> Vec<String> {
     networks
 }
 
-/// Whether nobody but the bastion may connect.
-pub fn is_only(policy: &WorkspacePolicy) -> bool {
-    policy.bastion.as_ref().is_some_and(|bastion| bastion.only)
-}
-
 /// The violations of a policy's bastion.
 pub(crate) fn violations(policy: &WorkspacePolicy) -> Vec<Violation> {
     let Some(bastion) = &policy.bastion else {
@@ -107,7 +102,6 @@ pub(crate) fn outside(
 mod tests {
     use serde_json::{Value, json};
 
-    use super::*;
     use crate::limits::tighten;
     use crate::policy;
 

@@ -8,7 +8,6 @@ use function_runtime::requirement::Requirement;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::cause::{Cause, Reason};
 use crate::cost::budget;
 
 /// The requirement for the owner's `DevUser`; none if neither keys nor budgets need it.
@@ -42,22 +41,6 @@ pub fn of<'a>(
         Required::Absent => Ok(None),
         Required::Present(user) => Ok(Some(user)),
     }
-}
-
-/// Why nothing starts for an owner and no key of theirs counts; none unless the owner's `DevUser` is
-/// suspended. A policy that uses no `DevUser`s does not know.
-pub fn suspension(request: &Request, owner: &str) -> Option<Cause> {
-    let Required::Present(user) = request.required(budget::REQUIREMENT) else {
-        return None;
-    };
-    let suspended = user.pointer("/spec/suspended").and_then(Value::as_bool);
-    (suspended == Some(true)).then(|| {
-        let message = format!(
-            "DevUser {owner} is suspended: nothing starts for this owner, and their keys are removed; \
-             only the platform team may set spec.suspended of that DevUser to false"
-        );
-        Cause::new(Reason::OwnerSuspended, message)
-    })
 }
 
 /// The SSH public keys of a `DevUser`.

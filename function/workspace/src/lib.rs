@@ -34,6 +34,7 @@ pub mod report;
 pub mod setup;
 pub mod spending;
 pub mod ssh_networks;
+pub mod suspension;
 pub mod tenant_text;
 
 pub use activity_report::host_key;

@@ -17,7 +17,7 @@ use crate::cost::price::{Homes, Running};
 use crate::effective::EffectivePolicy;
 use crate::lifecycle::activity::Reported;
 use crate::setup::Installation;
-use crate::{claim, dev_user, limits, memory, owner};
+use crate::{claim, limits, memory, owner, suspension};
 
 /// A workspace in one call, as its composite describes it.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl<'a> Claimed<'a> {
         let for_requirements = policy.for_requirements();
         let owner = owner::of(composite, &previous, for_requirements, request);
         Self {
-            suspended: dev_user::suspension(request, &owner),
+            suspended: suspension::of(request, &owner),
             owner,
             request,
             composite,

@@ -7,8 +7,6 @@ use api::workspace::WorkspaceParameters;
 use function_runtime::validation::{Violation, Violations};
 use ipnet::Ipv4Net;
 
-use crate::bastion;
-
 /// The path of the networks for claims that name none.
 pub(crate) const DEFAULTS: &str = "input.defaults.sshCidrs";
 
@@ -41,9 +39,14 @@ pub struct Networks {
     pub closed: Option<String>,
 }
 
+/// Whether nobody but the bastion may connect.
+pub fn is_of_bastion_only(policy: &WorkspacePolicy) -> bool {
+    policy.bastion.as_ref().is_some_and(|bastion| bastion.only)
+}
+
 /// The message for a workspace without a network.
 pub fn none(policy: &WorkspacePolicy) -> &'static str {
-    if bastion::is_only(policy) {
+    if is_of_bastion_only(policy) {
         "nobody can connect: the policy's bastion.only closes all other networks, and its bastion \
          does not reach workspaces in this placement; ask the platform team"
     } else {
@@ -67,7 +70,7 @@ pub fn of(
         .ssh
         .as_ref()
         .map_or(&[][..], |ssh| &ssh.allowed_cidrs);
-    if bastion::is_only(policy) {
+    if is_of_bastion_only(policy) {
         return without_own(claimed, is_on);
     }
     let (texts, field) = if claimed.is_empty() {
