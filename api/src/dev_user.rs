@@ -26,7 +26,7 @@ use crate::policy::BehaviourVersion;
 #[serde(rename_all = "camelCase")]
 pub struct DevUserSpec {
     /// Subjects in Kubernetes' access control that get the owner's permissions. Default: the User
-    /// with the name of the `DevUser`.
+    /// with the name of the `DevUser`. They get none where the policy says `access: Bastion`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub subjects: Vec<UserSubject>,
@@ -42,6 +42,10 @@ pub struct DevUserSpec {
     /// budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// Whether the person has no access: no permission in the namespace and no key in a workspace.
+    /// Nothing starts for them. Workspaces that run go on until their limits. Default: `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
 }
 
 /// What is wrong with a subject of Kubernetes itself.
@@ -113,7 +117,10 @@ pub struct DevUserStatus {
     /// State of the budget: spent, reserved and granted amounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
-    /// Why the `DevUser` is not ready, or why it cannot be deleted.
+    /// Whether the person is suspended, so that no permission and no key of theirs counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
+    /// Why the `DevUser` is not ready, that it is suspended, or why it cannot be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -149,6 +156,15 @@ pub struct DevUserPolicy {
     #[serde(default = "default_owner_role")]
     #[schemars(length(min = 1, max = 253))]
     pub owner_role: String,
+    /// Who gets permissions in the namespace: the user, or the bastion for the user. Default:
+    /// `Direct`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<UserAccess>,
+    /// `ClusterRole` that the bastion gets in each user's namespace with `access: Bastion`. The
+    /// platform team installs it.
+    #[serde(default = "default_bastion_role")]
+    #[schemars(length(min = 1, max = 253))]
+    pub bastion_role: String,
     /// Quota of each namespace (`spec.hard` of a `ResourceQuota`). Default: no quota. From v3 on, a
     /// line that counts custom resources is written once their definition is a minute old, because
     /// Kubernetes refuses objects of a kind that it does not count yet.
@@ -169,6 +185,19 @@ pub struct DevUserPolicy {
     /// Longest time until the next reconcile, from `10s` to `1d`.
     #[serde(default = "default_refresh_interval")]
     pub refresh_interval: Duration,
+}
+
+/// Who gets permissions in a user's namespace.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+// kube's `OptionalEnum` replaces the description of an optional field with that of its type.
+#[schemars(description = "")]
+pub enum UserAccess {
+    /// The subjects of the `DevUser`. They use the API server themselves.
+    #[default]
+    Direct,
+    /// The account `gpu-workspaces.owner` in the namespace, which the bastion impersonates.
+    /// The subjects of the `DevUser` get nothing.
+    Bastion,
 }
 
 /// Default resources of containers that name none.
@@ -206,6 +235,10 @@ fn default_owner_label() -> String {
 
 fn default_owner_role() -> String {
     "gpu-workspaces-owner".into()
+}
+
+fn default_bastion_role() -> String {
+    "gpu-workspaces-owner-by-bastion".into()
 }
 
 fn default_refresh_interval() -> Duration {

@@ -20,8 +20,10 @@ use crate::patterns::{
     INSTANCE_TYPE, INSTANCE_TYPES, KMS_KEY, PUBLIC_KEY, PYTORCH_VERSION, REGION,
 };
 
+mod bastion;
 mod cluster;
 
+pub use bastion::BastionPolicy;
 pub use cluster::{ClusterEgress, ClusterPolicy, QueuePolicy};
 
 /// Sets the platform team's rules for every workspace of a Composition.
@@ -92,6 +94,9 @@ pub struct WorkspacePolicy {
     /// Who may log in beside the keys of owners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<SshPolicy>,
+    /// The bastion, which may connect to every workspace. Default: no bastion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bastion: Option<BastionPolicy>,
     /// Whether the function starts only workspaces with access. A workspace has access if a key or an
     /// authority may log in and, on EC2, a network may connect. Effective from behaviour version v3
     /// on.

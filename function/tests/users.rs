@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 
 use case::answer;
 
+/// The composition resource names of bindings that give somebody permissions.
+const BINDINGS: [&str; 2] = ["user-owner-role-binding", "user-bastion-role-binding"];
+
 fn rendered(name: &str, change: &Value, key: &str) -> Option<Value> {
     let response = answer(&case::changed(name, change));
     let resource = response.desired?.resources.remove(key)?;
@@ -54,8 +57,15 @@ fn a_refused_user_keeps_everything() {
             let kept = &case::status(&response)["budget"];
             assert_eq!(read(kept), read(budget), "{name} {mistake}");
             let desired = case::resources(&response);
+            let is_suspended = case::request_json(&name)
+                .pointer("/observed/composite/resource/spec/suspended")
+                .is_some();
             for (key, object) in observed["resources"].as_object().into_iter().flatten() {
                 let object = &object["resource"];
+                if is_suspended && BINDINGS.contains(&key.as_str()) {
+                    assert_eq!(desired.get(key), None, "{name} {mistake}");
+                    continue;
+                }
                 let kept = &desired[key];
                 // The protection names the homes that are there now.
                 let is_protection = key == "user-protection";
@@ -150,4 +160,125 @@ fn what_is_protected_is_named_in_one_order() {
     let items = other["requiredResources"]["homes"]["items"].as_array_mut();
     items.unwrap().reverse();
     assert_eq!(answer(&case::parse(other)), answer(&case::parse(request)));
+}
+
+fn by_bastion() -> Value {
+    json!({"input": {"access": "Bastion"}})
+}
+
+/// The names of the bindings that are desired.
+fn bindings(name: &str, change: &Value) -> Vec<String> {
+    let desired = case::resources(&answer(&case::changed(name, change)));
+    let bindings = desired
+        .into_iter()
+        .filter(|(_, object)| object["kind"] == "RoleBinding");
+    bindings.map(|(key, _)| key).collect()
+}
+
+/// With `access: Bastion`, a person has no permission in the cluster. The bastion has them for the
+/// person, by an account without a token.
+#[test]
+fn a_user_of_the_bastion_has_no_permission_of_their_own() {
+    let observed = "user-ready";
+    assert_eq!(bindings(observed, &json!({})), [BINDINGS[0]]);
+    let direct = json!({"input": {"access": "Direct"}});
+    assert_eq!(
+        case::resources(&answer(&case::changed(observed, &direct))),
+        case::resources(&answer(&case::request(observed)))
+    );
+    assert_eq!(bindings(observed, &by_bastion()), [BINDINGS[1]]);
+    let desired = case::resources(&answer(&case::changed(observed, &by_bastion())));
+    let account = &desired["user-owner-service-account"];
+    assert_eq!(
+        account,
+        &json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "automountServiceAccountToken": false,
+            "metadata": {"name": "gpu-workspaces.owner", "namespace": "dev-dave"},
+        })
+    );
+    let binding = &desired[BINDINGS[1]];
+    assert_ne!(
+        binding["metadata"]["name"], "owner",
+        "two bindings, two names"
+    );
+    assert_eq!(
+        binding["roleRef"]["name"],
+        "gpu-workspaces-owner-by-bastion"
+    );
+    assert_eq!(
+        binding["subjects"],
+        json!([{
+            "kind": "ServiceAccount", "name": "gpu-workspaces.owner", "namespace": "dev-dave"
+        }])
+    );
+    let other = json!({"input": {"access": "Bastion", "bastionRole": "looks-only"}});
+    let binding = rendered(observed, &other, BINDINGS[1]).unwrap();
+    assert_eq!(binding["roleRef"]["name"], "looks-only");
+}
+
+/// A missing answer about the homes keeps what is observed, but no permission that the policy took.
+#[test]
+fn a_permission_that_the_policy_took_is_not_kept_while_the_homes_are_unknown() {
+    let unknown = json!({"requiredResources": {"homes": null}, "input": {"access": "Bastion"}});
+    assert_eq!(bindings("user-ready", &unknown), [BINDINGS[1]]);
+}
+
+/// A person who left has no permission, whatever else is wrong with the `DevUser` or its policy.
+#[test]
+fn a_suspended_user_has_no_permission_whatever_else_is_wrong() {
+    let suspended = spec(&json!({"suspended": true}));
+    let changes = [
+        json!({}),
+        by_bastion(),
+        json!({"requiredResources": {"homes": null}}),
+        json!({"input": null}),
+        json!({"input": {"quotas": {}}}),
+        spec(&json!({"publicKeys": ["no key"]})),
+        spec(&json!({"subjects": [{"kind": "Group", "name": "system:authenticated"}]})),
+    ];
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "owner-by-bastion", "namespace": "dev-dave"},
+    });
+    let observed = json!({"observed": {"resources": {(BINDINGS[1]): {"resource": binding}}}});
+    let mut checked = 0;
+    for name in users() {
+        for change in &changes {
+            let mut request = case::request_json(&name);
+            if request["observed"]["resources"].is_object() {
+                case::merge(&mut request, &observed);
+            }
+            case::merge(&mut request, change);
+            case::merge(&mut request, &suspended);
+            let response = answer(&case::parse(request));
+            let desired = case::resources(&response);
+            let kept = BINDINGS.iter().find(|name| desired.contains_key(**name));
+            assert_eq!(kept, None, "{name} {change}");
+            assert_eq!(
+                case::status(&response)["suspended"],
+                true,
+                "{name} {change}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}
+
+#[test]
+fn a_suspended_user_says_so_and_stays_ready() {
+    let status = |change: &Value| case::status(&answer(&case::changed("user-ready", change)));
+    assert_eq!(status(&json!({})).get("suspended"), None);
+    assert_eq!(status(&json!({})).get("message"), None);
+    let suspended = status(&spec(&json!({"suspended": true})));
+    assert_eq!(suspended["suspended"], true);
+    assert_eq!(
+        suspended["message"],
+        "suspended by spec.suspended: no permission and no key of this person counts"
+    );
+    let back = status(&spec(&json!({"suspended": false})));
+    assert_eq!(back.get("suspended"), None);
 }

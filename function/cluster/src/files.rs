@@ -6,6 +6,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use crate::identity;
 use crate::names::Names;
 
+/// The file with the keys that may log in.
+pub const AUTHORIZED_KEYS: &str = "authorized_keys";
+
 macro_rules! program {
     ($name:literal) => {
         ($name, include_str!(concat!("../programs/", $name)))
@@ -61,7 +64,7 @@ pub fn authorized_keys(names: &Names, owner: &str, keys: &[String]) -> ConfigMap
     let lines: Vec<&str> = keys.iter().flat_map(|key| [key.as_str(), "\n"]).collect();
     ConfigMap {
         metadata: identity::metadata(names, &names.authorized_keys(), owner),
-        data: Some([("authorized_keys".to_owned(), lines.concat())].into()),
+        data: Some([(AUTHORIZED_KEYS.to_owned(), lines.concat())].into()),
         ..ConfigMap::default()
     }
 }

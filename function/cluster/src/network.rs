@@ -1,6 +1,7 @@
 //! The Service and the `NetworkPolicy` of a workspace's pods.
 
 use api::policy::{BehaviourVersion, ClusterEgress};
+use function_workspace::bastion;
 use function_workspace::labels::OWNER_LABEL;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::networking::v1::{
@@ -9,6 +10,7 @@ use k8s_openapi::api::networking::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::{Value, json};
 
 use crate::identity;
 use crate::names::{Names, WORKSPACE_LABEL};
@@ -119,13 +121,62 @@ pub fn service(names: &Names, owner: &str) -> Service {
     }
 }
 
+/// The rule for SSH: the networks of the workspace, and the pods of the bastion. None if nobody may
+/// connect.
+pub fn by_ssh(
+    ssh_cidrs: &[String],
+    bastion: Option<&bastion::Pods>,
+) -> Option<NetworkPolicyIngressRule> {
+    let networks = ssh_cidrs.iter().map(|cidr| network(cidr, &[]));
+    let bastion = bastion.map(|bastion| NetworkPolicyPeer {
+        pod_selector: Some(LabelSelector {
+            match_labels: Some(bastion.labels.clone()),
+            match_expressions: None,
+        }),
+        ..in_namespace(&bastion.namespace)
+    });
+    let peers: Vec<_> = networks.chain(bastion).collect();
+    (!peers.is_empty()).then(|| NetworkPolicyIngressRule {
+        from: Some(peers),
+        ports: Some(vec![port_of(TCP, SSH_PORT)]),
+    })
+}
+
+/// Closes all networks of a desired `NetworkPolicy`, and lets the bastion in. Other pods that it lets
+/// in stay.
+pub fn open_only(policy: &mut Value, bastion: Option<&bastion::Pods>) {
+    let Some(spec) = policy.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let rules = spec.entry("ingress").or_insert_with(|| json!([]));
+    let Some(rules) = rules.as_array_mut() else {
+        return;
+    };
+    for peers in rules.iter_mut().filter_map(|rule| rule.get_mut("from")) {
+        if let Some(peers) = peers.as_array_mut() {
+            peers.retain(|peer| peer.get("ipBlock").is_none());
+        }
+    }
+    // A rule without peers would let everybody in.
+    rules.retain(|rule| {
+        let peers = rule.get("from").and_then(Value::as_array);
+        peers.is_some_and(|peers| !peers.is_empty())
+    });
+    let of_bastion = by_ssh(&[], bastion).and_then(|rule| serde_json::to_value(rule).ok());
+    let of_bastion = of_bastion.filter(|rule| !rules.contains(rule));
+    rules.extend(of_bastion);
+    if rules.is_empty() {
+        spec.remove("ingress");
+    }
+}
+
 /// The `NetworkPolicy` of the pods. The pods of a workspace reach each other on every port, because
-/// NCCL uses any free port. The claim's networks reach the pods by SSH. `gang` is the owner of the
-/// pods if there are several pods.
+/// NCCL uses any free port. `by_ssh` is the rule for SSH. `gang` is the owner of the pods if there
+/// are several pods.
 pub fn policy(
     names: &Names,
     owner: &str,
-    ssh_cidrs: &[String],
+    by_ssh: Option<NetworkPolicyIngressRule>,
     gang: Option<&str>,
     egress: &Egress,
 ) -> NetworkPolicy {
@@ -139,10 +190,6 @@ pub fn policy(
             ..NetworkPolicyPeer::default()
         }]),
         ports: None,
-    });
-    let by_ssh = (!ssh_cidrs.is_empty()).then(|| NetworkPolicyIngressRule {
-        from: Some(ssh_cidrs.iter().map(|cidr| network(cidr, &[])).collect()),
-        ports: Some(vec![port_of(TCP, SSH_PORT)]),
     });
     let ingress: Vec<_> = each_other.into_iter().chain(by_ssh).collect();
     let selector = labelled([workspace]);

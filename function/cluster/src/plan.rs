@@ -170,7 +170,8 @@ fn standing(
     let binds = [resource_names::ROLE, resource_names::ROLE_BINDING];
     let binds = binds.iter().any(|name| seen.observed.contains_key(*name));
     let watched = record.map_or(0, |record| watched(&record.pods));
-    let policy = network::policy(names, owner, &resolved.ssh_cidrs, gang, &resolved.egress);
+    let by_ssh = network::by_ssh(&resolved.ssh_cidrs, resolved.bastion.as_ref());
+    let policy = network::policy(names, owner, by_ssh, gang, &resolved.egress);
     let keys = files::authorized_keys(names, owner, &resolved.public_keys);
     let written = [
         (

@@ -16,12 +16,12 @@ use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
 use function_workspace::composition::Composition;
-use function_workspace::flavor;
 use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
 use function_workspace::report::Report;
 use function_workspace::setup::{self, Installation, Setup};
+use function_workspace::{bastion, flavor, ssh_networks};
 use serde_json::{Value, json};
 
 use crate::names::{DEFAULT_DOMAIN, Naming};
@@ -29,7 +29,7 @@ use crate::plan::{self, Step};
 use crate::record::{self, Record};
 use crate::report::Subject;
 use crate::seen::Seen;
-use crate::{activity, choice, homes, network, prices, required, resolved, resource_names};
+use crate::{activity, choice, files, homes, network, prices, required, resolved, resource_names};
 
 /// Decides what is desired for a workspace in the cluster. `limits` names the `EnvironmentConfig`
 /// with the platform's limits.
@@ -119,11 +119,14 @@ impl Placed for InCluster<'_> {
                 }
             },
         };
-        let mut resolved = resolved::resolved(policy, self.claimed, parameters, state, leftovers)?;
+        let is_on = self.is_on();
+        let mut resolved =
+            resolved::resolved(policy, self.claimed, parameters, state, leftovers, is_on)?;
         let access = resolved.access.clone();
         let barrier = access.as_ref().and_then(|access| access.barrier(policy));
+        let barrier = self.claimed.suspended.as_ref().or(barrier);
         // Pods that run stay: the owner may be at work in an open session.
-        let barrier = barrier.filter(|_| state == WorkspaceState::Running && !self.is_on());
+        let barrier = barrier.filter(|_| state == WorkspaceState::Running && !is_on);
         if let Some(cause) = barrier {
             resolved.state = WorkspaceState::Stopped;
             rest = Some((cause, Phase::Failed));
@@ -155,7 +158,7 @@ impl Placed for InCluster<'_> {
 
     fn kept(&self, policy: Option<&WorkspacePolicy>, _: End) -> Composition {
         let observed = self.seen.observed.iter();
-        let objects = observed.map(|(name, object)| (name.clone(), kept(name, object)));
+        let objects = observed.map(|(name, object)| (name.clone(), self.kept_object(name, object)));
         self.composed(self.as_observed(policy, None), objects.collect())
     }
 
@@ -166,7 +169,7 @@ impl Placed for InCluster<'_> {
     ) -> Result<Composition, Refusal> {
         let observed = self.seen.observed.iter();
         let stopped = observed.filter_map(|(name, object)| {
-            let mut object = kept(name, object);
+            let mut object = self.kept_object(name, object);
             if name == resource_names::STATEFUL_SET {
                 // Kueue frees the quota of a StatefulSet only when it is deleted.
                 let is_counted = self.pods.as_ref().is_some_and(|pods| pods.queue.is_some());
@@ -196,6 +199,22 @@ impl<'a> InCluster<'a> {
             reported: activity::reported(seen, watched),
             placed_pods: seen.pods().filter(|pod| pod.holds_node()).count(),
         }
+    }
+
+    /// An observed object as it is desired while the claim cannot be resolved. It stays as it is,
+    /// but the keys of a suspended owner go, and so do networks beside the bastion where the policy
+    /// allows none.
+    fn kept_object(&self, name: &str, observed: &Value) -> Value {
+        let mut kept = kept(name, observed);
+        if name == resource_names::AUTHORIZED_KEYS && self.claimed.suspended.is_some() {
+            kept["data"] = json!({(files::AUTHORIZED_KEYS): ""});
+        }
+        let policy = self.claimed.policy.in_force().ok();
+        let only = policy.filter(|policy| ssh_networks::is_of_bastion_only(policy));
+        if let Some(policy) = only.filter(|_| name == resource_names::NETWORK_POLICY) {
+            network::open_only(&mut kept, bastion::pods(policy).as_ref());
+        }
+        kept
     }
 
     fn is_on(&self) -> bool {

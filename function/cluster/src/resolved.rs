@@ -17,7 +17,7 @@ use function_workspace::claim;
 use function_workspace::placed::{Claimed, Leftovers};
 use function_workspace::public_keys::PublicKeys;
 use function_workspace::{
-    catalogue, dev_user, flavor, homes, owner, placement, public_keys, ssh_networks,
+    bastion, catalogue, dev_user, flavor, homes, owner, placement, public_keys, ssh_networks,
 };
 
 use crate::names::{Names, Naming};
@@ -36,6 +36,8 @@ pub struct Resolved {
     pub public_keys: Vec<String>,
     /// The networks that may connect by SSH.
     pub ssh_cidrs: Vec<String>,
+    /// The pods of the bastion, which may connect by SSH; none without a bastion.
+    pub bastion: Option<bastion::Pods>,
     /// What the pods reach.
     pub egress: Egress,
     /// Whether the workspace is to run.
@@ -84,13 +86,15 @@ impl ResolvedHome {
     }
 }
 
-/// Resolves a workspace. Errors of the claim are found before required resources are read.
+/// Resolves a workspace. Errors of the claim are found before required resources are read. `is_on`
+/// tells whether pods run or are to run, so that the workspace must not end.
 pub fn resolved(
     policy: &WorkspacePolicy,
     claimed: &Claimed<'_>,
     parameters: &WorkspaceParameters,
     state: WorkspaceState,
     leftovers: Leftovers,
+    is_on: bool,
 ) -> Result<Resolved, Unresolved> {
     let request = claimed.request;
     let origin = claim::origin(claimed.composite)?;
@@ -106,7 +110,7 @@ pub fn resolved(
         let violation = Violation::new("spec.parameters.placement", problem);
         return Err(Refusal::parameters(violation).into());
     };
-    let ssh_cidrs = ssh_networks::of(parameters, policy).map_err(Refusal::parameters)?;
+    let networks = ssh_networks::of(parameters, policy, is_on).map_err(Refusal::parameters)?;
     homes::check(parameters, policy).map_err(Refusal::parameters)?;
     let owner = &claimed.owner;
     owner::check(policy, claimed.composite, owner, &origin, request)?;
@@ -118,6 +122,9 @@ pub fn resolved(
     let user = dev_user::of(cluster.dev_users, request, owner)?;
     let further = dev_user::public_keys(user);
     let keys = PublicKeys::of(owner, parameters, &catalogue, policy, &further).lines();
+    let suspended = claimed.suspended.as_ref();
+    // Keys of claim and catalogue are those of the same person.
+    let keys = suspended.map_or(keys, |_| Vec::new());
     let owner_uid = cluster.dev_users.then(|| OwnerUid(dev_user::uid(user)));
     let flavor = flavor(request, cluster, parameters);
     let storage_class = flavor
@@ -133,20 +140,31 @@ pub fn resolved(
             domain: cluster.domain.clone(),
         })
     });
-    let no_keys = keys.is_empty().then(|| no_keys(policy, cluster, owner));
+    let no_keys = keys.is_empty().then(|| match suspended {
+        Some(cause) => cause.message.clone(),
+        None => no_keys(policy, cluster, owner),
+    });
     // A port that `kubectl` forwards reaches a pod that no network may connect to.
-    let access = Access::of(policy, no_keys.as_deref(), None);
+    let access = Access::of(policy, suspended, no_keys.as_deref(), None);
+    let bastion = bastion::pods(policy);
+    let is_closed = networks.cidrs.is_empty() && bastion.is_none();
     Ok(Resolved {
         names: naming.names(&cluster.domain),
         notices: [
             told,
-            notices(parameters, no_keys.filter(|_| access.is_none()), &ssh_cidrs),
+            notices(
+                parameters,
+                no_keys.filter(|_| access.is_none()),
+                is_closed.then(|| ssh_networks::none(policy)),
+            ),
+            Vec::from_iter(networks.closed),
         ]
         .concat(),
+        bastion,
         access,
         owner: owner.clone(),
         public_keys: keys,
-        ssh_cidrs,
+        ssh_cidrs: networks.cidrs,
         egress: Egress::of(policy.behaviour_version, &cluster.egress),
         state,
         deletes_what_is_left: leftovers == Leftovers::Go
@@ -179,12 +197,10 @@ fn flavor<'a>(
 fn notices(
     parameters: &WorkspaceParameters,
     no_keys: Option<String>,
-    ssh_cidrs: &[String],
+    no_networks: Option<&str>,
 ) -> Vec<String> {
     let mut notices = Vec::from_iter(no_keys);
-    if ssh_cidrs.is_empty() {
-        notices.push(ssh_networks::NONE.to_owned());
-    }
+    notices.extend(no_networks.map(str::to_owned));
     if parameters.home.is_none() {
         notices.push(
             "files are lost when a pod ends: add spec.parameters.home to keep them".to_owned(),

@@ -23,7 +23,7 @@ mod running;
 mod seen;
 
 pub use rest::AtRest;
-pub use seen::Seen;
+pub use seen::{Closed, Seen};
 
 /// The composed resources of a workspace, and their observed state.
 #[derive(Clone, Debug)]
@@ -65,7 +65,11 @@ impl Seen<'_> {
         };
         let chosen = choice.as_ref().map(|choice| choice.target.as_str());
         let holder = chosen.and_then(|name| self.instances.get(name));
-        let resources = self.observed.iter().map(|(name, observed)| {
+        let open = self
+            .observed
+            .iter()
+            .filter(|(name, _)| !self.is_closed(name));
+        let resources = open.map(|(name, observed)| {
             let object = self.kept(name, observed);
             let ready = self.is_ready(name, chosen, &target);
             (name.clone(), desired::Composed { object, ready })

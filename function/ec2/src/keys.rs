@@ -8,6 +8,7 @@ use api::policy::{BehaviourVersion, WorkspacePolicy};
 use api::tags;
 use function_runtime::validation::{Violation, Violations};
 use function_workspace::public_keys::PublicKeys;
+use serde_json::Value;
 
 /// The types of keys in tags. They are those of a `SpotPool`'s `authorizedKeys`.
 const TYPES: [&str; 7] = [
@@ -104,6 +105,21 @@ pub fn reads_tags(version: BehaviourVersion) -> bool {
     }
 }
 
+/// Removes the keys in tags from a desired `SpotPool` or `Instance`. Keys in user data are those of
+/// the first boot.
+pub fn remove(machine: &mut Value) {
+    let parameters = machine.pointer_mut("/spec/forProvider");
+    let Some(parameters) = parameters.and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(keys) = parameters.get_mut("authorizedKeys") {
+        *keys = Value::Array(Vec::new());
+    }
+    if let Some(tags) = parameters.get_mut("tags").and_then(Value::as_object_mut) {
+        tags.retain(|tag, _| !tag.starts_with(tags::AUTHORIZED_KEY));
+    }
+}
+
 /// A key without its comment; none if it has options or another type.
 fn bare(key: &str) -> Option<String> {
     let mut words = key.split_whitespace();
@@ -150,6 +166,22 @@ mod tests {
         assert_eq!(placed.in_user_data.iter().collect::<Vec<_>>(), expected);
         let before = super::placed(asked.clone(), &policy("v2")).unwrap();
         assert_eq!((before.in_user_data, before.in_tags), (asked.lines(), None));
+    }
+
+    #[test]
+    fn a_machine_without_keys_keeps_everything_else() {
+        let mut pool = serde_json::json!({"spec": {"forProvider": {
+            "authorizedKeys": ["ssh-ed25519 AAAA"], "tags": {"owner": "alice"}
+        }}});
+        remove(&mut pool);
+        let expected = serde_json::json!({"authorizedKeys": [], "tags": {"owner": "alice"}});
+        assert_eq!(pool["spec"]["forProvider"], expected);
+        let mut tags = tags::authorized_keys(&[format!("ssh-rsa {}", "A".repeat(600))]);
+        tags.insert("owner".to_owned(), "alice".to_owned());
+        let mut instance = serde_json::json!({"spec": {"forProvider": {"tags": tags}}});
+        remove(&mut instance);
+        let expected = serde_json::json!({"tags": {"owner": "alice"}});
+        assert_eq!(instance["spec"]["forProvider"], expected);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
+use function_workspace::bastion;
 use function_workspace::cause::Cause;
 use function_workspace::claim;
 use function_workspace::composition::Composition;
@@ -15,10 +16,11 @@ use function_workspace::placed::{
     Allowance, Claimed, Course, End, Leftovers, Machines, Placed, Rest,
 };
 use function_workspace::setup::Setup;
+use function_workspace::ssh_networks;
 
 use crate::choice::Choice;
 use crate::claim_paths::ClaimPaths;
-use crate::compose::{AtRest, Composed, Seen};
+use crate::compose::{AtRest, Closed, Composed, Seen};
 use crate::finding::Machine;
 use crate::resolved::is_of_provider_aws;
 use crate::{capacity, prices, requirements, resolve, resource_names, spot, status};
@@ -36,9 +38,20 @@ pub fn render(request: &Request, composite: Composite<'_>, limits: Option<&str>)
     let claimed = Claimed::read(request, composite, limits);
     let workspace = OnEc2 {
         claimed: &claimed,
-        seen: Seen::read(request, &claimed.previous),
+        seen: Seen::read(request, &claimed.previous).with_closed(closed(&claimed)),
     };
     function_workspace::render::render(&claimed, &workspace)
+}
+
+/// The ways into a machine that are closed whatever else is wrong with its claim.
+fn closed(claimed: &Claimed<'_>) -> Closed {
+    let policy = claimed.policy.in_force().ok();
+    Closed {
+        keys: claimed.suspended.is_some(),
+        other_networks_than: policy
+            .filter(|policy| ssh_networks::is_of_bastion_only(policy))
+            .map(bastion::networks),
+    }
 }
 
 struct OnEc2<'a> {
@@ -112,11 +125,12 @@ impl Placed for OnEc2<'_> {
         let (resolved, paths) = (&workspace.resolved, &workspace.paths);
         let access = workspace.access;
         let barrier = access.as_ref().and_then(|access| access.barrier(policy));
-        let waits = match budget {
-            Allowance::Wait(cause) => Some((cause, Phase::Queued)),
+        let suspended = self.claimed.suspended.as_ref();
+        let waits = match (suspended, budget) {
+            (None, Allowance::Wait(cause)) => Some((cause, Phase::Queued)),
             // What runs stays: the owner may be at work in an open session.
-            Allowance::Run | Allowance::Keep if self.seen.is_on() => None,
-            Allowance::Run | Allowance::Keep => barrier.map(|cause| (cause, Phase::Failed)),
+            _ if self.seen.is_on() => None,
+            _ => suspended.or(barrier).map(|cause| (cause, Phase::Failed)),
         };
         if let Some((cause, phase)) = waits {
             let namespace = &resolved.origin.namespace;
@@ -128,9 +142,12 @@ impl Placed for OnEc2<'_> {
             };
             return Ok(self.ending(waiting, end));
         }
-        let composed = match budget {
-            Allowance::Keep => self.seen.held(paths),
-            Allowance::Run | Allowance::Wait(_) => self.seen.composed(resolved, policy, paths)?,
+        let composed = match (suspended, budget) {
+            // A changed claim would start another machine.
+            (Some(_), _) | (None, Allowance::Keep) => self.seen.held(paths),
+            (None, Allowance::Run | Allowance::Wait(_)) => {
+                self.seen.composed(resolved, policy, paths)?
+            }
         };
         let mut notices = workspace.notices;
         if composed.has_old_user_data {

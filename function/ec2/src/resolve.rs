@@ -11,10 +11,12 @@ use function_runtime::request::Request;
 use function_runtime::validation::{Violation, Violations};
 use function_workspace::access::Access;
 use function_workspace::catalogue::Known;
+use function_workspace::cause::Cause;
 use function_workspace::placed::Claimed;
 use function_workspace::public_keys::PublicKeys;
+use function_workspace::ssh_networks::Networks;
 use function_workspace::{
-    catalogue, claim, dev_user, homes, owner, placement, public_keys, ssh_networks,
+    bastion, catalogue, claim, dev_user, homes, owner, placement, public_keys, ssh_networks,
 };
 use thiserror::Error;
 
@@ -103,11 +105,11 @@ pub fn workspace(
         home: allowed.has_home,
         agent: policy.lifecycle.agent.as_ref(),
     };
-    let no_keys =
-        (!has_keys).then(|| public_keys::missing(&public_keys::in_catalogue(policy, owner)));
+    let suspended = claimed.suspended.as_ref();
+    let no_keys = no_keys(suspended, has_keys, policy, owner);
     let is_closed = network.security_group_ids.is_empty() && allowed.ssh_cidrs.is_empty();
-    let no_networks = is_closed.then_some(ssh_networks::NONE);
-    let access = Access::of(policy, no_keys.as_deref(), no_networks);
+    let no_networks = is_closed.then(|| ssh_networks::none(policy));
+    let access = Access::of(policy, suspended, no_keys.as_deref(), no_networks);
     let locked_out = no_keys.into_iter().chain(no_networks.map(str::to_owned));
     // From v3 on, `AccessReady` says who is locked out.
     let locked_out = locked_out.filter(|_| access.is_none());
@@ -155,6 +157,18 @@ pub fn workspace(
     })
 }
 
+/// Why no key may log in; none if one may.
+fn no_keys(
+    suspended: Option<&Cause>,
+    has_keys: bool,
+    policy: &WorkspacePolicy,
+    owner: &str,
+) -> Option<String> {
+    let missing = || public_keys::missing(&public_keys::in_catalogue(policy, owner));
+    let of_suspended = suspended.map(|cause| cause.message.clone());
+    of_suspended.or_else(|| (!has_keys).then(missing))
+}
+
 /// Refuses version v1 for owners without sudo. Its setup puts a folder of the owner on the `PATH` of
 /// root, so a program there would run as root at root's next login.
 fn root_is_apart(policy: &WorkspacePolicy) -> Result<(), Violation> {
@@ -171,7 +185,10 @@ struct Allowed {
     has_home: bool,
     capacity_type: CapacityType,
     on_demand: OnDemandProvider,
+    /// The networks of the workspace, then those of the bastion.
     ssh_cidrs: Vec<String>,
+    /// The message about closed networks of the claim.
+    closed: Option<String>,
 }
 
 impl Allowed {
@@ -192,11 +209,18 @@ fn allowed(
 ) -> Result<Allowed, Violations> {
     instance_types::check(&choice.instance_types, policy)?;
     homes::check(parameters, policy)?;
+    let Networks { mut cidrs, closed } = ssh_networks::of(parameters, policy, seen.is_on())?;
+    for network in bastion::networks(policy) {
+        if !cidrs.contains(&network) {
+            cidrs.push(network);
+        }
+    }
     Ok(Allowed {
         has_home: parameters.home.is_some() || seen.home_keeper().is_some(),
         capacity_type: capacity::capacity_type(parameters, policy, choice, seen.home_keeper())?,
         on_demand: capacity::on_demand_provider(policy, seen.maker()),
-        ssh_cidrs: ssh_networks::of(parameters, policy)?,
+        ssh_cidrs: cidrs,
+        closed,
     })
 }
 
@@ -253,7 +277,7 @@ fn ineffective(
         .ssh
         .as_ref()
         .is_some_and(|ssh| !ssh.allowed_cidrs.is_empty());
-    let mut messages = Vec::new();
+    let mut messages = Vec::from_iter(allowed.closed.clone());
     if claims_networks && !network.security_group_ids.is_empty() {
         messages.push(format!(
             "spec.parameters.ssh.allowedCidrs has no effect: region {region} uses the security \

@@ -52,6 +52,10 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "spec.parameters.ssh.allowedCidrs: opens 4272881664 public addresses, and the policy allows 65536: name only the networks you connect from",
     ),
     (
+        "cidr-beside-the-bastion",
+        "spec.parameters.ssh.allowedCidrs: must be empty, because the policy's bastion.only lets the bastion connect and nobody else: remove the networks, and connect through the bastion",
+    ),
+    (
         "cidr-beyond-the-ceiling",
         "spec.parameters.ssh.allowedCidrs[0]: must lie within 203.0.113.0/24 or 10.0.0.0/8",
     ),

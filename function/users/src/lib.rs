@@ -4,6 +4,7 @@
 //! `DevUser` by mistake. While the namespace holds a home, a `ClusterUsage` refuses the deletion of
 //! the `DevUser`, unless the policy sets `home.onDelete: Delete`.
 
+mod access;
 mod budget;
 mod counted;
 mod existing;

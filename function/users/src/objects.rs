@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 
 use api::cost::BudgetStatus;
-use api::dev_user::{DevUserPolicy, DevUserSpec, SubjectKind};
+use api::dev_user::{DevUserPolicy, DevUserSpec};
 use api::policy::BehaviourVersion;
 use function_runtime::desired::Composed;
 use function_runtime::outcome::Refusal;
 use function_workspace::labels::{API_VERSION, KUEUE};
-use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{
     ConfigMap, LimitRange, LimitRangeItem, LimitRangeSpec, Namespace, ResourceQuota,
     ResourceQuotaSpec,
 };
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
-use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::{Value, json};
@@ -87,16 +85,10 @@ impl User<'_> {
         let account = account.map(|account| Composed::manifest(&account));
         let limits = self.limits().map(|limits| Composed::manifest(&limits));
         let quota = self.quota(quota).map(|quota| Composed::manifest(&quota));
-        let always = [
-            (
-                resource_names::OWNER_ROLE_BINDING,
-                Composed::manifest(&self.role_binding()),
-            ),
-            (
-                resource_names::DEFAULT_DENY,
-                Composed::manifest(&self.default_deny()),
-            ),
-        ];
+        let always = [(
+            resource_names::DEFAULT_DENY,
+            Composed::manifest(&self.default_deny()),
+        )];
         let asked = [
             (resource_names::ACCOUNT, account),
             (resource_names::QUOTA, quota),
@@ -108,37 +100,10 @@ impl User<'_> {
             .filter_map(|(name, object)| Some((name, object?)));
         always
             .into_iter()
+            .chain(self.access())
             .chain(asked)
             .map(|(name, object)| Ok((name.to_owned(), object?)))
             .collect()
-    }
-
-    /// Gives the owner their permissions, in this namespace only. The platform team installs the
-    /// `ClusterRole`. Crossplane may bind it without having those permissions itself (verb `bind`).
-    fn role_binding(self) -> RoleBinding {
-        let subject = |kind: SubjectKind, name: &str| Subject {
-            api_group: Some(ClusterRole::GROUP.to_owned()),
-            kind: match kind {
-                SubjectKind::User => "User".to_owned(),
-                SubjectKind::Group => "Group".to_owned(),
-            },
-            name: name.to_owned(),
-            namespace: None,
-        };
-        let named = self.spec.subjects.iter();
-        let mut subjects: Vec<Subject> = named.map(|s| subject(s.kind, &s.name)).collect();
-        if subjects.is_empty() {
-            subjects.push(subject(SubjectKind::User, self.name));
-        }
-        RoleBinding {
-            metadata: self.metadata("owner"),
-            role_ref: RoleRef {
-                api_group: Some(ClusterRole::GROUP.to_owned()),
-                kind: ClusterRole::KIND.to_owned(),
-                name: self.policy.owner_role.clone(),
-            },
-            subjects: Some(subjects),
-        }
     }
 
     /// Denies all traffic to and from the pods of the namespace. The `NetworkPolicy` of each
@@ -216,7 +181,8 @@ impl User<'_> {
         }))
     }
 
-    fn metadata(self, name: &str) -> ObjectMeta {
+    /// The metadata of an object in the namespace.
+    pub fn metadata(self, name: &str) -> ObjectMeta {
         ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(self.namespace.to_owned()),

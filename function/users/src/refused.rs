@@ -13,19 +13,22 @@ use function_runtime::request::Request;
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Event, Response, fields};
 use serde_json::{Map, Value};
 
-use crate::{budget, objects, protection, resource_names};
+use crate::{access, budget, objects, protection, resource_names};
 
 /// When to look again after a refusal.
 const TTL: Duration = Duration::from_mins(1);
 
-/// Keeps everything observed as it is, and protects homes. The budget keeps the state of the last
-/// call: grants stay valid until they end, and no run gets a new one.
+/// Keeps everything observed as it is, and protects homes. Only the permissions of a suspended user
+/// go. The budget keeps the state of the last call: grants stay valid until they end, and no run gets
+/// a new one.
 pub fn render(request: &Request, composite: Composite<'_>, why: &Refusal) -> Response {
     let observed = &request.observed;
     let namespace = observed.get(resource_names::NAMESPACE);
     let namespace = namespace.map(|namespace| ObservedObject::new(namespace).name());
+    let is_suspended = access::is_suspended(request);
     let mut objects: BTreeMap<String, Value> = observed
         .iter()
+        .filter(|(name, _)| !(is_suspended && access::is_binding(name)))
         .map(|(name, object)| (name.clone(), kept(name, object)))
         .collect();
     let contents = protection::contents(request);
@@ -40,6 +43,7 @@ pub fn render(request: &Request, composite: Composite<'_>, why: &Refusal) -> Res
         homes: contents.into_homes(),
         message: Some(why.to_string()),
         budget: budget::previous(request),
+        suspended: is_suspended,
     };
     let status = match fields(&status) {
         Ok(status) => status,

@@ -24,7 +24,7 @@ use crate::budget::kept::Deleted;
 use crate::budget::workspace::Workspace;
 use crate::objects::{self, User};
 use crate::protection::{self, Contents};
-use crate::{budget, counted, existing, policy, refused, resource_names};
+use crate::{access, budget, counted, existing, policy, refused, resource_names};
 
 static SPEC: Schema<DevUserSpec> = Schema::of("spec", patterns::message);
 /// Kubernetes' limit on the length of a namespace's name.
@@ -125,7 +125,10 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
         );
     }
     if contents == Contents::Unknown {
-        for (name, object) in observed {
+        let others = observed
+            .iter()
+            .filter(|(name, _)| !access::is_binding(name));
+        for (name, object) in others {
             let kept = || keep::kept(object);
             objects.entry(name.clone()).or_insert_with(kept);
         }
@@ -140,7 +143,10 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
         protected: protection.is_some(),
         budget,
         homes: contents.into_homes(),
-        message: waits.or(protection),
+        suspended: user.spec.suspended,
+        message: waits
+            .or_else(|| user.spec.suspended.then(|| access::SUSPENDED.to_owned()))
+            .or(protection),
     };
     let resources = objects.into_iter().map(|(name, object)| {
         let ready = unready(&name, observed.get(&name)).is_none();

@@ -4,6 +4,10 @@
 pub const NAMESPACE: &str = "user-namespace";
 /// The `RoleBinding` of the user in that Namespace.
 pub const OWNER_ROLE_BINDING: &str = "user-owner-role-binding";
+/// The `ServiceAccount` in that Namespace that the bastion impersonates.
+pub const OWNER_ACCOUNT: &str = "user-owner-service-account";
+/// The `RoleBinding` of that account.
+pub const BASTION_ROLE_BINDING: &str = "user-bastion-role-binding";
 /// The `ResourceQuota` of the Namespace.
 pub const QUOTA: &str = "user-quota";
 /// The `LimitRange` of the Namespace: resources of containers that name none.
@@ -18,10 +22,12 @@ pub const PROTECTION: &str = "user-protection";
 /// The `ConfigMap` that tells the user what the platform knows about them.
 pub const ACCOUNT: &str = "user-account";
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
     ACCOUNT,
     NAMESPACE,
     OWNER_ROLE_BINDING,
+    OWNER_ACCOUNT,
+    BASTION_ROLE_BINDING,
     QUOTA,
     LIMITS,
     LOCAL_QUEUE,

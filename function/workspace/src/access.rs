@@ -26,16 +26,20 @@ pub enum Access {
 
 impl Access {
     /// The access of a workspace in this call; none before behaviour version v3, which has no
-    /// such condition. `keys` is the message if no key and no authority may log in. `networks` is
-    /// the message if no network may connect.
+    /// such condition. `suspended` is the cause if the owner is suspended. `keys` is the message if
+    /// no key and no authority may log in. `networks` is the message if no network may connect.
     pub fn of(
         policy: &WorkspacePolicy,
+        suspended: Option<&Cause>,
         keys: Option<&str>,
         networks: Option<&str>,
     ) -> Option<Self> {
         match policy.behaviour_version {
             BehaviourVersion::V1 | BehaviourVersion::V2 => return None,
             BehaviourVersion::V3 => {}
+        }
+        if let Some(suspended) = suspended {
+            return Some(Self::Closed(suspended.clone()));
         }
         let reason = match (keys, networks) {
             (None, None) => return Some(Self::Open),
@@ -52,7 +56,11 @@ impl Access {
         if observed.status == Status::True {
             return Some(Self::Open);
         }
-        let known = [Reason::NoPublicKeys, Reason::NoNetworks];
+        let known = [
+            Reason::NoPublicKeys,
+            Reason::NoNetworks,
+            Reason::OwnerSuspended,
+        ];
         let reason = known.into_iter().find(|r| r.as_str() == observed.reason);
         let message = match observed.message {
             "" => "nobody could reach it when its claim was valid last",

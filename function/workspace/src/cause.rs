@@ -52,6 +52,8 @@ pub enum Reason {
     NoPublicKeys,
     /// No network may connect.
     NoNetworks,
+    /// The owner is suspended.
+    OwnerSuspended,
 
     /// No machine runs that could have the software.
     NotRunning,
@@ -137,6 +139,7 @@ impl Reason {
             Self::HomeUnbound => "HomeUnbound",
             Self::NoPublicKeys => "NoPublicKeys",
             Self::NoNetworks => "NoNetworks",
+            Self::OwnerSuspended => "OwnerSuspended",
             Self::NotRunning => "NotRunning",
             Self::NotReported => "NotReported",
             Self::SettingUp => "SettingUp",

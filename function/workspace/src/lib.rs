@@ -2,6 +2,7 @@
 //! lifecycle and cost.
 
 pub mod access;
+pub mod bastion;
 pub mod catalogue;
 pub mod cause;
 pub mod claim;
@@ -33,6 +34,7 @@ pub mod report;
 pub mod setup;
 pub mod spending;
 pub mod ssh_networks;
+pub mod suspension;
 pub mod tenant_text;
 
 pub use activity_report::host_key;

@@ -17,7 +17,7 @@ use crate::cost::price::{Homes, Running};
 use crate::effective::EffectivePolicy;
 use crate::lifecycle::activity::Reported;
 use crate::setup::Installation;
-use crate::{claim, limits, memory, owner};
+use crate::{claim, limits, memory, owner, suspension};
 
 /// A workspace in one call, as its composite describes it.
 #[derive(Clone, Debug)]
@@ -39,6 +39,9 @@ pub struct Claimed<'a> {
     pub limits_name: Option<&'a str>,
     /// The owner of the workspace; empty if nothing names a valid one.
     pub owner: String,
+    /// Why nothing starts for the owner and no key of theirs counts; none unless the owner's
+    /// `DevUser` is suspended.
+    pub suspended: Option<Cause>,
 }
 
 impl<'a> Claimed<'a> {
@@ -49,8 +52,10 @@ impl<'a> Claimed<'a> {
         let found = limits::read(limits, request);
         let policy = EffectivePolicy::read(request.policy.as_ref(), &found, &previous);
         let for_requirements = policy.for_requirements();
+        let owner = owner::of(composite, &previous, for_requirements, request);
         Self {
-            owner: owner::of(composite, &previous, for_requirements, request),
+            suspended: suspension::of(request, &owner),
+            owner,
             request,
             composite,
             parameters: claim::parameters(composite),

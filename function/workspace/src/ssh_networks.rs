@@ -15,7 +15,7 @@ const NO_NETWORK: &str = "must be an IPv4 network, for example 203.0.113.0/24";
 
 /// The largest number of public addresses that a list may open, where neither ceiling nor policy
 /// says another number.
-const MAX_PUBLIC_ADDRESSES: u64 = 1 << 16;
+pub(crate) const MAX_PUBLIC_ADDRESSES: u64 = 1 << 16;
 
 /// Private networks (RFC 1918) and the shared address space of carriers (RFC 6598). Nobody reaches
 /// a machine from these addresses through the internet.
@@ -26,28 +26,83 @@ const PRIVATE: [(Ipv4Addr, u8); 4] = [
     (Ipv4Addr::new(192, 168, 0, 0), 16),
 ];
 
+/// The path of the networks of a claim.
+const CLAIMED: &str = "spec.parameters.ssh.allowedCidrs";
+
+/// The networks of a workspace that may connect by SSH.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Networks {
+    /// The networks, without those of the bastion.
+    pub cidrs: Vec<String>,
+    /// The message about networks of the claim that are closed while the workspace runs; none if
+    /// all are open.
+    pub closed: Option<String>,
+}
+
+/// Whether nobody but the bastion may connect.
+pub fn is_of_bastion_only(policy: &WorkspacePolicy) -> bool {
+    policy.bastion.as_ref().is_some_and(|bastion| bastion.only)
+}
+
 /// The message for a workspace without a network.
-pub const NONE: &str = "nobody can connect: add the networks you connect from to \
-                        spec.parameters.ssh.allowedCidrs";
+pub fn none(policy: &WorkspacePolicy) -> &'static str {
+    if is_of_bastion_only(policy) {
+        "nobody can connect: the policy's bastion.only closes all other networks, and its bastion \
+         does not reach workspaces in this placement; ask the platform team"
+    } else {
+        "nobody can connect: add the networks you connect from to spec.parameters.ssh.allowedCidrs"
+    }
+}
 
 /// The networks that may connect by SSH: those of the claim, or else those of the policy. Host bits
-/// are cleared, as EC2 does.
+/// are cleared, as EC2 does. Where only the bastion may connect, there are none: a claim with
+/// networks does not start, and a workspace that is on goes on without them.
+///
+/// # Errors
+///
+/// The policy does not allow the networks.
 pub fn of(
     parameters: &WorkspaceParameters,
     policy: &WorkspacePolicy,
-) -> Result<Vec<String>, Violations> {
+    is_on: bool,
+) -> Result<Networks, Violations> {
     let claimed = parameters
         .ssh
         .as_ref()
         .map_or(&[][..], |ssh| &ssh.allowed_cidrs);
+    if is_of_bastion_only(policy) {
+        return without_own(claimed, is_on);
+    }
     let (texts, field) = if claimed.is_empty() {
         (policy.defaults.ssh_cidrs.as_slice(), DEFAULTS)
     } else {
-        (claimed, "spec.parameters.ssh.allowedCidrs")
+        (claimed, CLAIMED)
     };
     let (networks, violations) = read(texts, field, policy);
     Violations::into_result(violations)?;
-    Ok(networks.iter().map(ToString::to_string).collect())
+    Ok(Networks {
+        cidrs: networks.iter().map(ToString::to_string).collect(),
+        closed: None,
+    })
+}
+
+/// The networks where only the bastion may connect.
+fn without_own(claimed: &[String], is_on: bool) -> Result<Networks, Violations> {
+    if claimed.is_empty() {
+        return Ok(Networks::default());
+    }
+    let problem = "must be empty, because the policy's bastion.only lets the bastion connect and \
+                   nobody else: remove the networks, and connect through the bastion";
+    if !is_on {
+        return Err(Violation::new(CLAIMED, problem).into());
+    }
+    Ok(Networks {
+        cidrs: Vec::new(),
+        closed: Some(format!(
+            "its own networks are closed, and if it stops, it cannot start again: {CLAIMED}: \
+             {problem}"
+        )),
+    })
 }
 
 /// The different networks of a list within the policy's bounds, and the violations of the others.
@@ -95,7 +150,7 @@ fn most_addresses(policy: &WorkspacePolicy) -> Option<u64> {
 }
 
 /// The number of different addresses in the networks, without those of private networks.
-fn public_addresses(networks: &[Ipv4Net]) -> u64 {
+pub(crate) fn public_addresses(networks: &[Ipv4Net]) -> u64 {
     let size = |network: &Ipv4Net| 1_u64 << (32 - network.prefix_len());
     let public = |network: &Ipv4Net| {
         let private = PRIVATE.map(|(address, length)| Ipv4Net::new_assert(address, length));
@@ -120,7 +175,15 @@ pub(crate) fn malformed(ceiling: &[String], field: &str) -> Vec<Violation> {
 }
 
 /// Parses one network and checks that it lies within the ceiling.
-fn within(text: &str, path: &str, ceiling: Option<&[String]>) -> Result<Ipv4Net, Violation> {
+///
+/// # Errors
+///
+/// The text is no network, or the network is too wide.
+pub(crate) fn within(
+    text: &str,
+    path: &str,
+    ceiling: Option<&[String]>,
+) -> Result<Ipv4Net, Violation> {
     let network: Ipv4Net = text.parse().map_err(|_| Violation::new(path, NO_NETWORK))?;
     if network.prefix_len() == 0 && ceiling.is_none() {
         let problem = "must not be the whole internet; name the networks you connect from";
@@ -188,7 +251,9 @@ mod tests {
         input.as_object_mut().unwrap().extend(policy);
         let claim = json!({"owner": "alice", "ssh": {"allowedCidrs": networks}});
         let policy = serde_json::from_value(input).unwrap();
-        of(&serde_json::from_value(claim).unwrap(), &policy).map_err(|refused| refused.to_string())
+        of(&serde_json::from_value(claim).unwrap(), &policy, false)
+            .map(|networks| networks.cidrs)
+            .map_err(|refused| refused.to_string())
     }
 
     fn texts<const N: usize>(networks: [&str; N]) -> Vec<String> {

@@ -129,6 +129,7 @@ pub(super) fn dev_user() -> Result<Value, Box<dyn Error>> {
         &[
             column("NAMESPACE", ".status.namespace"),
             column("PROTECTED", ".status.protected"),
+            column("SUSPENDED", ".status.suspended"),
             column("MESSAGE", ".status.message"),
         ],
     )

@@ -14,9 +14,9 @@ use crate::on_demand::home::{self, Home};
 use crate::on_demand::instance_state::InstanceState;
 use crate::on_demand::observed::{Group, Power};
 use crate::on_demand::{OnDemandInstance, instance_state, usages};
-use crate::spot::ObservedPool;
+use crate::spot::{self, ObservedPool};
 use crate::unreadable::{Problems, Unreadable};
-use crate::{region, resource_names};
+use crate::{keys, region, resource_names};
 
 /// The observed resources, and the records of the last call.
 #[derive(Clone, Debug)]
@@ -31,6 +31,16 @@ pub struct Seen<'a> {
     pub(super) recorded_home: Option<&'a HomeStatus>,
     recorded_region: Option<&'a str>,
     problems: Problems,
+    closed: Closed,
+}
+
+/// The ways into a machine that are closed although the machine is kept as it is observed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// Whether no key in tags may log in.
+    pub keys: bool,
+    /// The networks of the bastion, if all others are closed; none if all stay open.
+    pub other_networks_than: Option<Vec<String>>,
 }
 
 impl<'a> Seen<'a> {
@@ -71,7 +81,14 @@ impl<'a> Seen<'a> {
             recorded_home: previous.home.as_ref(),
             recorded_region: previous.region.as_deref(),
             problems: std::mem::take(problems),
+            closed: Closed::default(),
         }
+    }
+
+    /// The same resources, with these ways into the kept machines closed.
+    #[must_use]
+    pub fn with_closed(self, closed: Closed) -> Self {
+        Self { closed, ..self }
     }
 
     /// Why an observed resource cannot be read; none if all can be read.
@@ -152,17 +169,32 @@ impl<'a> Seen<'a> {
     /// as they are observed.
     pub(super) fn keep(&self, objects: &mut BTreeMap<String, Value>, named: impl Fn(&str) -> bool) {
         for (name, observed) in self.observed {
-            if named(name) && !objects.contains_key(name) {
+            if named(name) && !objects.contains_key(name) && !self.is_closed(name) {
                 objects.insert(name.clone(), self.kept(name, observed));
             }
         }
     }
 
+    /// Whether a resource is the rule of a security group for a network that is closed.
+    pub(super) fn is_closed(&self, name: &str) -> bool {
+        let open = self.closed.other_networks_than.as_ref();
+        resource_names::is_ssh(name)
+            && open.is_some_and(|open| !open.iter().any(|cidr| resource_names::ssh(cidr) == name))
+    }
+
+    /// An observed resource as it must be desired to stay as it is, but for closed ways in.
     pub(super) fn kept(&self, name: &str, observed: &Value) -> Value {
         if name == resource_names::HOME {
             home::held(observed, self.recorded_home)
         } else {
-            keep::kept(observed)
+            let mut kept = keep::kept(observed);
+            if self.closed.keys {
+                keys::remove(&mut kept);
+            }
+            if let Some(open) = &self.closed.other_networks_than {
+                spot::pool::open_only(&mut kept, open);
+            }
+            kept
         }
     }
 

@@ -181,6 +181,14 @@ pub fn without_instances(mut pool: Value) -> Value {
     pool
 }
 
+/// Opens these networks in a desired pool, and no others. A pool with groups of other owners opens
+/// none.
+pub fn open_only(pool: &mut Value, networks: &[String]) {
+    if let Some(ssh) = pool.pointer_mut("/spec/forProvider/ssh") {
+        ssh["allowedCidrs"] = json!(networks);
+    }
+}
+
 /// The parameters of a pool. They are edited in place, so that a kept pool keeps all observed
 /// fields, including fields that this version does not know.
 fn for_provider(pool: &mut Value) -> Option<&mut Map<String, Value>> {

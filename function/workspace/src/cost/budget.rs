@@ -19,10 +19,10 @@ use crate::cost::subject::Subject;
 use crate::labels::API_VERSION;
 use crate::lifecycle::Step;
 use crate::lifecycle::life::Life;
-use crate::memory;
+use crate::{memory, suspension};
 
 /// Name of the requirement for the owner's `DevUser`.
-pub const REQUIREMENT: &str = "dev-user";
+pub const REQUIREMENT: &str = suspension::DEV_USER;
 /// When to look again while the budget has not answered.
 pub const PENDING_TTL: Duration = Duration::from_secs(10);
 

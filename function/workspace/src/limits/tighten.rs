@@ -7,7 +7,7 @@ use api::policy::{ClusterPolicy, OwnerBinding, PolicyCeilings, WorkspacePolicy};
 use function_runtime::validation::{Violation, Violations};
 use ipnet::Ipv4Net;
 
-use crate::{instance_types, policy};
+use crate::{bastion, instance_types, policy};
 
 /// Brings a policy within the platform's limits, which are in the `EnvironmentConfig` `name`.
 ///
@@ -66,6 +66,11 @@ pub fn tighten(
     }
     let own = policy::networks_outside(policy).into_iter();
     let own = own.chain(policy::agent_by_tag(policy));
+    let own = own.chain(bastion::outside(
+        policy,
+        ssh_cidr_ceiling.as_deref(),
+        *ssh_max_addresses,
+    ));
     violations.extend(own.map(|violation| {
         let problem = format!(
             "{}, with the limits of EnvironmentConfig {name}",
