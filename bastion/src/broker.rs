@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,17 +19,19 @@ use bastion_core::processes::Process;
 use bastion_core::target::InstanceAddress;
 use clap::{Args, ValueEnum};
 use kube::Client;
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tracing::{error, info};
 
 use crate::channel::socket;
 use crate::log::{Log, Retention};
+use metrics::Metrics;
 
 mod api;
 mod directory;
 mod host_key;
 mod limits;
+mod metrics;
 mod processes;
 mod sessions;
 mod stream;
@@ -54,6 +57,9 @@ pub(crate) struct Settings {
     /// Secret with the host key that all replicas have
     #[arg(long, default_value = "gpu-bastion-host-key")]
     host_key: String,
+    /// Address of metrics and probes
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    metrics: SocketAddr,
     /// Which address of EC2 instances the bastion reaches
     #[arg(long, value_enum, default_value_t)]
     instance_address: Address,
@@ -88,6 +94,7 @@ struct Broker {
     accounts: watch::Receiver<Arc<Accounts>>,
     grants: Mutex<Grants>,
     limits: limits::Limits,
+    metrics: Arc<Metrics>,
     /// The process of sshd that listens.
     listener: Mutex<Option<Process>>,
     log: Log,
@@ -107,7 +114,10 @@ impl Broker {
             user: user.map(str::to_owned),
             event,
         };
-        self.log.write(entry).await
+        let began = Instant::now();
+        let written = self.log.write(entry).await;
+        self.metrics.audit(began, written.is_ok());
+        written
     }
 
     fn grants(&self) -> std::sync::MutexGuard<'_, Grants> {
@@ -145,11 +155,15 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::try_default().await?;
     host_key::prepare(&client, settings).await?;
     let accounts = directory::follow(&client, settings).await?;
+    let metrics = Arc::new(Metrics::new());
+    let port = TcpListener::bind(settings.metrics).await?;
+    tokio::spawn(metrics::serve(port, Arc::clone(&metrics)));
     let listener = listen(&settings.run)?;
     let broker = Arc::new(Broker {
         accounts,
         grants: Mutex::default(),
         limits: limits::Limits::default(),
+        metrics: Arc::clone(&metrics),
         listener: Mutex::default(),
         log,
         instance_address: settings.instance_address.into(),

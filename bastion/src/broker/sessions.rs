@@ -154,6 +154,7 @@ impl Connection {
             Ok(place) => place,
             Err(problem) => {
                 let reason = problem.reason.clone();
+                self.broker.metrics.login(&reason);
                 person.record(Event::SessionRefused { reason }).await?;
                 return answer(&mut self.to, &Answer::Refused(problem)).await;
             }
@@ -164,6 +165,8 @@ impl Connection {
             credential: grant.key.to_string(),
         };
         person.record(opened).await?;
+        self.broker.metrics.login("opened");
+        let _counted = self.broker.metrics.session();
         let welcome = Answer::Welcome {
             user: grant.user.clone(),
             namespace: person.namespace.clone(),
@@ -282,6 +285,7 @@ impl Connection {
         };
         match dialled {
             Ok(stream) => {
+                self.broker.metrics.connection("opened");
                 let whole: &UnixStream = self.to.as_ref();
                 hand_over(whole, &Answer::Connected, stream.as_fd()).await
             }
@@ -293,6 +297,7 @@ impl Connection {
                     };
                     person.record(nothing).await?;
                 }
+                self.broker.metrics.connection(&problem.reason);
                 let event = Event::ConnectionRefused {
                     host: host.to_owned(),
                     reason: problem.reason.clone(),

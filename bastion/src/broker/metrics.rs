@@ -1,0 +1,176 @@
+//! Metrics and probes of the broker, by HTTP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
+use listening::http::Bounds;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+
+/// Where Prometheus asks for the metrics, and what it gets (`OpenMetrics` 1.0).
+const METRICS: &str = "/metrics";
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+/// The bounds of the histograms in seconds.
+const SECONDS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.0, 10.0];
+
+/// What became of something, in a word.
+#[derive(EncodeLabelSet, Clone, Debug, PartialEq, Eq, Hash)]
+struct Outcome {
+    result: String,
+}
+
+/// The metrics of a broker.
+pub(super) struct Metrics {
+    sessions: Gauge,
+    logins: Family<Outcome, Counter>,
+    connections: Family<Outcome, Counter>,
+    audit: Histogram,
+    is_audit_written: AtomicBool,
+    registry: Registry,
+}
+
+impl Metrics {
+    pub(super) fn new() -> Self {
+        let mut registry = Registry::with_prefix("gpu_bastion");
+        let (sessions, logins, connections) =
+            (Gauge::default(), Family::default(), Family::default());
+        let audit = Histogram::new(SECONDS);
+        registry.register("sessions", "Sessions that are open", sessions.clone());
+        registry.register(
+            "logins",
+            "Logins with the right key, by result",
+            logins.clone(),
+        );
+        registry.register(
+            "connections",
+            "Connections to workspaces, by result",
+            connections.clone(),
+        );
+        registry.register("audit_seconds", "Until an event is on disk", audit.clone());
+        Self {
+            sessions,
+            logins,
+            connections,
+            audit,
+            is_audit_written: AtomicBool::new(true),
+            registry,
+        }
+    }
+
+    /// Counts a login.
+    pub(super) fn login(&self, result: &str) {
+        count(&self.logins, result);
+    }
+
+    /// Counts a session until the value is dropped.
+    pub(super) fn session(&self) -> OpenSession {
+        self.sessions.inc();
+        OpenSession(self.sessions.clone())
+    }
+
+    /// Counts a connection to a workspace.
+    pub(super) fn connection(&self, result: &str) {
+        count(&self.connections, result);
+    }
+
+    /// Measures a write of the audit log.
+    pub(super) fn audit(&self, began: Instant, is_written: bool) {
+        self.audit.observe(began.elapsed().as_secs_f64());
+        self.is_audit_written.store(is_written, Ordering::Relaxed);
+    }
+
+    /// A broker whose audit log cannot be written refuses everything, so it is not ready.
+    fn answer(&self, path: &str) -> (StatusCode, String) {
+        match path {
+            METRICS => {
+                let mut metrics = String::new();
+                match text::encode(&mut metrics, &self.registry) {
+                    Ok(()) => (StatusCode::OK, metrics),
+                    Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+                }
+            }
+            "/healthz" => (StatusCode::OK, "alive\n".to_owned()),
+            "/readyz" if self.is_audit_written.load(Ordering::Relaxed) => {
+                (StatusCode::OK, "ready\n".to_owned())
+            }
+            "/readyz" => {
+                let why = "the audit log cannot be written\n".to_owned();
+                (StatusCode::SERVICE_UNAVAILABLE, why)
+            }
+            _ => (StatusCode::NOT_FOUND, "there is nothing here\n".to_owned()),
+        }
+    }
+}
+
+/// A session that the metrics count.
+pub(super) struct OpenSession(Gauge);
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+fn count(family: &Family<Outcome, Counter>, result: &str) {
+    let outcome = Outcome {
+        result: result.to_owned(),
+    };
+    family.get_or_create(&outcome).inc();
+}
+
+/// Answers until the broker ends.
+pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
+    let answer = move |request: &Request<_>| {
+        let (status, text) = metrics.answer(request.uri().path());
+        let mut response = Response::new(text);
+        *response.status_mut() = status;
+        if request.uri().path() == METRICS {
+            response.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);
+        }
+        response
+    };
+    listening::http::serve(listener, Bounds::default(), answer).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_cannot_write_its_log_is_alive_and_not_ready() {
+        let metrics = Metrics::new();
+        assert_eq!(metrics.answer("/readyz").0, StatusCode::OK);
+        metrics.audit(Instant::now(), false);
+        assert_eq!(metrics.answer("/readyz").0, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(metrics.answer("/healthz").0, StatusCode::OK);
+        metrics.audit(Instant::now(), true);
+        assert_eq!(metrics.answer("/readyz").0, StatusCode::OK);
+    }
+
+    #[test]
+    fn sessions_and_connections_are_counted() {
+        let metrics = Metrics::new();
+        let open = metrics.session();
+        drop(metrics.session());
+        metrics.login("opened");
+        metrics.connection("NotRunning");
+        let text = metrics.answer(METRICS).1;
+        for line in [
+            "gpu_bastion_sessions 1",
+            "gpu_bastion_logins_total{result=\"opened\"} 1",
+            "gpu_bastion_connections_total{result=\"NotRunning\"} 1",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        drop(open);
+    }
+}
