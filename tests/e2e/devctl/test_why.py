@@ -10,6 +10,7 @@ from devctl.program import Devctl
 from environment import variants
 from environment.cluster import CLAIMS, Cluster
 from environment.emulator import Emulator
+from environment.platform import claim
 from environment.waiting import until
 from lifecycle.conftest import host
 
@@ -34,9 +35,12 @@ def change(cluster: Cluster, devctl: Devctl, name: str, **parameters: Any) -> No
 def test_a_flavor_that_does_not_exist(devctl: Devctl, cluster: Cluster) -> None:
     refused = devctl.refused(3, "create", "work", "--flavor", "nothing")
     assert "flavor nothing" in refused and "devctl flavors" in refused
-    refused = devctl.refused(
-        4, "create", "work", "--flavor", "nothing", "--placement", "cluster"
+    # A claim of one's own file is as it is written.
+    wish = claim(
+        devctl.namespace, "work", {"placement": "Cluster", "flavor": "nothing"}
     )
+    ran = devctl("create", "-f", "-", stdin=json.dumps(wish))
+    assert ran.returncode == 4, ran.stderr
     seen = cause(devctl, "work", "FlavorMissing")
     assert seen["who"] == "You" and seen["next"][0] == "devctl flavors"
     assert "cpu-small" in devctl.says("flavors")
