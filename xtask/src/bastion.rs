@@ -95,7 +95,7 @@ fn needed(layer: &Path, to: &mut tar::Builder<Vec<u8>>) -> Outcome<()> {
     let links: Vec<PathBuf> = all
         .iter()
         .filter(|(path, _)| wanted.contains(path))
-        .filter_map(|(path, link)| Some(plain(&path.parent()?.join(link.as_ref()?))))
+        .filter_map(|(path, link)| Some(merged(&path.parent()?.join(link.as_ref()?))))
         .collect();
     wanted.extend(links);
     let mut archive = tar::Archive::new(uncompressed.as_slice());
