@@ -124,9 +124,8 @@ async fn measure(
     let sizes = sizes(arguments.pools, arguments.instances);
     let begun = Instant::now();
     let creating = pools::create_all(&client, sizes.clone(), &scene.times);
-    let (created, fill) = tokio::join!(creating, phases::fill(&scene, arguments.pools, begun));
-    created?;
-    let fill = fill?;
+    let filling = phases::fill(&scene, arguments.pools, begun);
+    let ((), fill) = tokio::try_join!(creating, filling)?;
     phases::settle(&scene).await?;
     let console_calls = scene.account.lock().ledger.of(figures::CONSOLE);
     let rest = phases::rest(&scene, Duration::from_secs(arguments.rest)).await?;

@@ -193,6 +193,7 @@ fn pool(name: &str, size: usize, reads_console: bool) -> Value {
         "spec": {"forProvider": {
             "region": REGION,
             "size": {"minimum": size, "maximum": size + 1},
+            "capacityType": "Spot",
             "instanceTypes": TYPES,
             "image": {"id": IMAGE},
             "userData": "#cloud-config\n",
