@@ -113,7 +113,8 @@ def test_the_proxy_delays_no_connection(quick: Devctl) -> None:
     known = quick.home / ".local/state/devctl/known_hosts"
     plain = [
         *("-F", "none", "-i", str(quick.key.private)),
-        *("-o", f"UserKnownHostsFile={known}", "-o", "HostKeyAlias=work.ws"),
+        # ssh splits the value at blanks, and the home folder has some.
+        *("-o", f'UserKnownHostsFile="{known}"', "-o", "HostKeyAlias=work.ws"),
     ]
     proxied, direct = medians(
         15,
