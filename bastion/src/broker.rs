@@ -5,27 +5,21 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use bastion_core::accounts::Accounts;
-use bastion_core::audit::{Entry, Event};
-use bastion_core::grants::Grants;
-use bastion_core::processes::Process;
-use bastion_core::target::InstanceAddress;
-use clap::{Args, ValueEnum};
 use kube::Client;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::watch;
 use tracing::{error, info};
 
 use crate::channel::socket;
-use crate::log::{Log, Retention};
+use crate::log::Log;
 use metrics::Metrics;
+pub(crate) use settings::Settings;
+use shared::Broker;
 
 mod api;
 mod directory;
@@ -34,96 +28,9 @@ mod limits;
 mod metrics;
 mod processes;
 mod sessions;
+mod settings;
+mod shared;
 mod stream;
-
-/// The settings of the broker.
-#[derive(Args)]
-pub(crate) struct Settings {
-    /// Folder of the socket, the accounts and the host key
-    #[arg(long, default_value = "/run/gpu-bastion")]
-    run: PathBuf,
-    /// Folder of the accounts, which the system's name service reads
-    #[arg(long, default_value = "/var/lib/extrausers")]
-    accounts: PathBuf,
-    /// Folder of the audit log
-    #[arg(long, default_value = "/var/lib/gpu-bastion/audit")]
-    audit: PathBuf,
-    /// Name of this replica
-    #[arg(long, env = "POD_NAME")]
-    replica: String,
-    /// Namespace of the bastion
-    #[arg(long, env = "POD_NAMESPACE")]
-    namespace: String,
-    /// Secret with the host key that all replicas have
-    #[arg(long, default_value = "gpu-bastion-host-key")]
-    host_key: String,
-    /// Address of metrics and probes
-    #[arg(long, default_value = "0.0.0.0:8080")]
-    metrics: SocketAddr,
-    /// Which address of EC2 instances the bastion reaches
-    #[arg(long, value_enum, default_value_t)]
-    instance_address: Address,
-    #[command(flatten)]
-    retention: Retention,
-    /// User id of sshd, which all accounts have; it is another one than the broker's
-    #[arg(long, default_value_t = 10_022)]
-    sshd_uid: u32,
-}
-
-/// An address of an EC2 instance.
-#[derive(ValueEnum, Clone, Copy, Default)]
-enum Address {
-    /// The address in the VPC
-    #[default]
-    Private,
-    /// The public address
-    Public,
-}
-
-impl From<Address> for InstanceAddress {
-    fn from(address: Address) -> Self {
-        match address {
-            Address::Private => Self::Private,
-            Address::Public => Self::Public,
-        }
-    }
-}
-
-/// What all connections share.
-struct Broker {
-    accounts: watch::Receiver<Arc<Accounts>>,
-    grants: Mutex<Grants>,
-    limits: limits::Limits,
-    metrics: Arc<Metrics>,
-    /// The process of sshd that listens.
-    listener: Mutex<Option<Process>>,
-    log: Log,
-    instance_address: InstanceAddress,
-    client: Client,
-    replica: String,
-    began: Instant,
-}
-
-impl Broker {
-    /// Writes an event to the audit log, and returns when it is on disk.
-    async fn record(&self, session: Option<(&str, &str)>, event: Event) -> io::Result<()> {
-        let (session, user) = session.unzip();
-        let entry = Entry {
-            replica: self.replica.clone(),
-            session: session.map(str::to_owned),
-            user: user.map(str::to_owned),
-            event,
-        };
-        let began = Instant::now();
-        let written = self.log.write(entry).await;
-        self.metrics.audit(began, written.is_ok());
-        written
-    }
-
-    fn grants(&self) -> std::sync::MutexGuard<'_, Grants> {
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Runs the broker until it is told to end.
 pub(crate) fn run(settings: &Settings) -> ExitCode {

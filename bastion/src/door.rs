@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bastion_core::protocol::{Answer, Ask};
 
-use crate::REFUSED;
 use crate::channel::Channel;
+use crate::exit::REFUSED;
 
 /// OpenSSH's server.
 const SSHD: &str = "/usr/sbin/sshd";

@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 mod broker;
 mod channel;
 mod door;
+mod exit;
 mod log;
 mod session;
 
@@ -72,14 +73,11 @@ struct Session {
     place: Place,
 }
 
-/// The exit code of a program that does not do what it is asked to.
-const REFUSED: u8 = 255;
-
 fn main() -> ExitCode {
     let words = std::env::args_os().collect::<Vec<_>>();
     let Some(arguments) = arguments(&words) else {
         eprintln!("this account has no shell");
-        return ExitCode::from(REFUSED);
+        return ExitCode::from(exit::REFUSED);
     };
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,

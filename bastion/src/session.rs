@@ -12,18 +12,20 @@ use bastion_core::protocol::{Answer, Ask};
 use bastion_core::words;
 use clap::Parser;
 use devctl_core::commands::{self, call::Call};
-use devctl_core::grammar::{Arguments, Command};
+use devctl_core::grammar::Arguments;
 use devctl_core::host::{Host, Terminal};
 use devctl_core::output::{self, Format};
-use devctl_core::problem::{Code, Problem};
+use devctl_core::problem::Problem;
 use devctl_terminal::Screen;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::REFUSED;
 use crate::channel::Channel;
+use crate::exit::REFUSED;
 
+mod link;
 mod place;
 
+use link::Link;
 use place::Place;
 
 /// The most bytes of calls that one login may send. A login is one command of devctl.
@@ -61,11 +63,11 @@ fn begin(run: &Path, grant: &str) -> io::Result<u8> {
         };
         return Err(io::Error::other(why));
     };
-    let session = Session {
+    let session = Session(Link {
         channel: Mutex::new(channel),
         namespace,
         welcome,
-    };
+    });
     match std::env::var("SSH_ORIGINAL_COMMAND") {
         Ok(line) => session.line(&line),
         Err(_) => session.prompt(&user),
@@ -73,24 +75,9 @@ fn begin(run: &Path, grant: &str) -> io::Result<u8> {
 }
 
 /// A login that the broker knows.
-struct Session {
-    channel: Mutex<Channel>,
-    namespace: String,
-    /// The broker's answer to the login.
-    welcome: Answer,
-}
+struct Session(Link);
 
 impl Session {
-    fn ask(&self, ask: &Ask) -> io::Result<Answer> {
-        self.channel()?.ask(ask)
-    }
-
-    fn channel(&self) -> io::Result<std::sync::MutexGuard<'_, Channel>> {
-        self.channel
-            .lock()
-            .map_err(|_| io::Error::other("the way to the broker is broken"))
-    }
-
     /// Reads command lines until there are no more.
     fn prompt(&self, user: &str) -> io::Result<u8> {
         let mut out = io::stdout();
@@ -120,14 +107,14 @@ impl Session {
         let words = match words::split(line) {
             Ok(words) => words,
             Err(why) => {
-                self.recorded(&Ask::Refuse {
+                self.0.recorded(&Ask::Refuse {
                     reason: why.to_string(),
                 })?;
                 let problem = Problem::usage("COMMAND", why.to_string());
                 return Ok(told(&Screen::default(), Format::Table, &problem));
             }
         };
-        self.recorded(&Ask::Command {
+        self.0.recorded(&Ask::Command {
             words: words.clone(),
         })?;
         let words = match words.split_first() {
@@ -141,21 +128,12 @@ impl Session {
         }
     }
 
-    /// Waits until the broker has written something to the audit log.
-    fn recorded(&self, ask: &Ask) -> io::Result<()> {
-        match self.ask(ask)? {
-            Answer::Recorded => Ok(()),
-            Answer::Refused(problem) => Err(io::Error::other(problem.message)),
-            _ => Err(io::Error::other("the broker did not record the command")),
-        }
-    }
-
     /// Joins the session's streams with a workspace.
     fn connect(&self, host: &str) -> io::Result<u8> {
         let ask = Ask::Connect {
             host: host.to_owned(),
         };
-        let mut channel = self.channel()?;
+        let mut channel = self.0.channel()?;
         let stream = match channel.ask_for(&ask)? {
             (Answer::Connected, Some(socket)) => TcpStream::from(socket),
             (Answer::Refused(problem), _) => {
@@ -179,7 +157,7 @@ impl Session {
             out.write_all(b"\n")?;
             out.flush()
         };
-        tell(&self.welcome)?;
+        tell(&self.0.welcome)?;
         let mut calls = io::BufReader::new(io::stdin().lock().take(LONGEST_INPUT));
         loop {
             let mut line = Vec::new();
@@ -187,7 +165,7 @@ impl Session {
                 return Ok(0);
             }
             let call = serde_json::from_slice(&line)?;
-            tell(&self.ask(&Ask::Api(call))?)?;
+            tell(&self.0.ask(&Ask::Api(call))?)?;
         }
     }
 
@@ -205,9 +183,9 @@ impl Session {
         if let Some(problem) = place::elsewhere(&arguments, words) {
             return Ok(told(&screen, format, &problem));
         }
-        let place = Place::new(self);
+        let place = Place(&self.0);
         let host = Host {
-            api: &Remote(Place::new(self)),
+            api: &Remote(Place(&self.0)),
             terminal: &screen,
             programs: &place,
             reach: &place,
@@ -247,33 +225,4 @@ fn told(screen: &Screen, format: Format, problem: &Problem) -> u8 {
         screen.note(&line);
     }
     problem.exit()
-}
-
-/// The problem of a command that needs files or programs of the person's own machine.
-fn on_your_machine(words: &[String]) -> Problem {
-    let line = words.join(" ");
-    Problem::new(
-        Code::Refused,
-        "NotHere",
-        "this needs files or programs of your own machine",
-    )
-    .next(format!("run it there: devctl {line}"))
-}
-
-/// Whether a command works behind the bastion's login.
-fn works_here(command: &Command) -> bool {
-    match command {
-        Command::Create(given) => given.file.is_none() && !given.git && given.key.is_empty(),
-        Command::Delete(given) => !given.git,
-        Command::List(_)
-        | Command::Show(_)
-        | Command::Why(_)
-        | Command::Flavors(_)
-        | Command::Whoami(_)
-        | Command::Cost(_)
-        | Command::Stop(_)
-        | Command::Start(_)
-        | Command::Extend(_) => true,
-        _ => false,
-    }
 }

@@ -14,7 +14,7 @@ use devctl_core::object::Kind;
 use http::header::HeaderName;
 use http::{HeaderValue, Request};
 
-use super::Broker;
+use super::shared::Broker;
 
 /// The service account of a person, in the person's namespace. Its name has a dot, which no account of
 /// a pod has.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::Settings;
+use super::settings::Settings;
 
 /// The shell of every account.
 const SHELL: &str = "/usr/bin/gpu-bastion";

@@ -13,7 +13,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use serde_json::json;
 use tokio::process::Command;
 
-use super::Settings;
+use super::settings::Settings;
 
 /// The name of the key in the Secret, and of its file.
 const KEY: &str = "ssh_host_ed25519_key";

@@ -24,10 +24,10 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpStream, UnixStream};
 use tracing::warn;
 
-use super::Broker;
 use super::api::Person;
 use super::limits::Place;
 use super::processes::{is_alive, peer};
+use super::shared::Broker;
 use super::stream::{answer, hand_over, question};
 
 /// How long a connection to a pod may take.

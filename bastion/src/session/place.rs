@@ -8,23 +8,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bastion_core::calls::Caller;
 use bastion_core::protocol::{Answer, Ask, Call, Reply};
-use devctl_core::grammar::Arguments;
+use devctl_core::grammar::{Arguments, Command};
 use devctl_core::host::{Clock, Destination, Files, Piped, Program, Programs, Ran, Reach, Refused};
 use devctl_core::name;
-use devctl_core::problem::Problem;
+use devctl_core::problem::{Code, Problem};
 use futures::stream::BoxStream;
 use jiff::Timestamp;
 
-use super::{Session, on_your_machine, works_here};
+use super::link::Link;
 
 /// The broker behind a session.
-pub(super) struct Place<'a>(&'a Session);
-
-impl<'a> Place<'a> {
-    pub(super) fn new(session: &'a Session) -> Self {
-        Self(session)
-    }
-}
+pub(super) struct Place<'a>(pub(super) &'a Link);
 
 #[async_trait]
 impl Caller for Place<'_> {
@@ -60,6 +54,35 @@ pub(super) fn elsewhere(arguments: &Arguments, words: &[String]) -> Option<Probl
         return Some(Problem::usage(option, message));
     }
     (!works_here(&arguments.command)).then(|| on_your_machine(words))
+}
+
+/// The problem of a command that needs files or programs of the person's own machine.
+fn on_your_machine(words: &[String]) -> Problem {
+    let line = words.join(" ");
+    Problem::new(
+        Code::Refused,
+        "NotHere",
+        "this needs files or programs of your own machine",
+    )
+    .next(format!("run it there: devctl {line}"))
+}
+
+/// Whether a command works behind the bastion's login.
+fn works_here(command: &Command) -> bool {
+    match command {
+        Command::Create(given) => given.file.is_none() && !given.git && given.key.is_empty(),
+        Command::Delete(given) => !given.git,
+        Command::List(_)
+        | Command::Show(_)
+        | Command::Why(_)
+        | Command::Flavors(_)
+        | Command::Whoami(_)
+        | Command::Cost(_)
+        | Command::Stop(_)
+        | Command::Start(_)
+        | Command::Extend(_) => true,
+        _ => false,
+    }
 }
 
 fn none<T>() -> io::Result<T> {

@@ -1,0 +1,57 @@
+//! What all connections of a broker share.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bastion_core::accounts::Accounts;
+use bastion_core::audit::{Entry, Event};
+use bastion_core::grants::Grants;
+use bastion_core::processes::Process;
+use bastion_core::target::InstanceAddress;
+use kube::Client;
+use tokio::sync::watch;
+
+use super::limits::Limits;
+use super::metrics::Metrics;
+use crate::log::Log;
+
+/// What all connections share.
+pub(super) struct Broker {
+    pub(super) accounts: watch::Receiver<Arc<Accounts>>,
+    pub(super) grants: Mutex<Grants>,
+    pub(super) limits: Limits,
+    pub(super) metrics: Arc<Metrics>,
+    /// The process of sshd that listens.
+    pub(super) listener: Mutex<Option<Process>>,
+    pub(super) log: Log,
+    pub(super) instance_address: InstanceAddress,
+    pub(super) client: Client,
+    pub(super) replica: String,
+    pub(super) began: Instant,
+}
+
+impl Broker {
+    /// Writes an event to the audit log, and returns when it is on disk.
+    pub(super) async fn record(
+        &self,
+        session: Option<(&str, &str)>,
+        event: Event,
+    ) -> io::Result<()> {
+        let (session, user) = session.unzip();
+        let entry = Entry {
+            replica: self.replica.clone(),
+            session: session.map(str::to_owned),
+            user: user.map(str::to_owned),
+            event,
+        };
+        let began = Instant::now();
+        let written = self.log.write(entry).await;
+        self.metrics.audit(began, written.is_ok());
+        written
+    }
+
+    pub(super) fn grants(&self) -> MutexGuard<'_, Grants> {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
