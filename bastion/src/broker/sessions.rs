@@ -26,7 +26,7 @@ use tracing::warn;
 
 use super::api::Person;
 use super::limits::Place;
-use super::processes::{is_alive, peer};
+use super::processes::{is_alive, peer, remember};
 use super::shared::Broker;
 use super::stream::{answer, hand_over, question};
 
@@ -90,6 +90,7 @@ impl Connection {
         if listener.is_some_and(is_alive) {
             return Err(io::Error::other("another process wants to be sshd"));
         }
+        remember(&self.broker.folder, process)?;
         *listener = Some(process);
         Ok(())
     }

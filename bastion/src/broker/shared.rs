@@ -1,6 +1,7 @@
 //! What all connections of a broker share.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -24,6 +25,8 @@ pub(super) struct Broker {
     pub(super) metrics: Arc<Metrics>,
     /// The process of sshd that listens.
     pub(super) listener: Mutex<Option<Process>>,
+    /// The broker's own folder.
+    pub(super) folder: PathBuf,
     pub(super) log: Log,
     pub(super) instance_address: InstanceAddress,
     pub(super) client: Client,

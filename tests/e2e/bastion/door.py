@@ -118,8 +118,18 @@ class Door:
     def visitor(self, name: str, key: Key, replica: int = 0) -> Visitor:
         return Visitor(name, key, self.address(replica), self.known_hosts())
 
+    def broker(self, replica: int = 0) -> int:
+        """The broker's process on this machine."""
+        statuses = self.pods()[replica]["status"]["containerStatuses"]
+        (status,) = [one for one in statuses if one["name"] == "broker"]
+        return self.cluster.process_of(status)
+
+    def log(self, replica: int = 0) -> str:
+        """The audit log on the volume of a replica, as the broker sees it."""
+        return Path(f"/proc/{self.broker(replica)}/root{AUDIT}").read_text()
+
     def text(self, replica: int = 0) -> str:
-        """The audit log of a replica, from its volume's folder on this machine."""
+        """What the broker wrote to standard output."""
         pod = self.pods()[replica]["metadata"]["name"]
         return self.cluster.kubectl(
             "logs", pod, "-n", NAMESPACE, "-c", "broker", "--tail=-1"
