@@ -58,11 +58,12 @@ pub(crate) async fn measure(
     late.collect()
 }
 
-/// The live instances, by their pool's identity.
+/// The live instances that EC2 does not take back, by their pool's identity.
 fn live(scene: &Scene) -> BTreeMap<String, BTreeSet<String>> {
     let state = scene.account.lock();
     let mut live: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for machine in state.cloud.machines.iter().filter(|m| m.is_live()) {
+    let machines = state.cloud.machines.iter();
+    for machine in machines.filter(|m| m.is_live() && m.ends_at.is_none()) {
         if let Some(identity) = machine.tags.get(api::tags::POOL_UID) {
             let ids = live.entry(identity.clone()).or_default();
             ids.insert(machine.id.clone());
