@@ -86,12 +86,20 @@ class Door:
         self.cluster = cluster
         self.folder = folder
 
-    def pods(self) -> list[Object]:
-        pods = self.cluster.all("pods", NAMESPACE, "app.kubernetes.io/name=gpu-bastion")
-        return sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
+    def pod(self, replica: int = 0) -> Object:
+        found = self.cluster.get("pod", f"gpu-bastion-{replica}", NAMESPACE)
+        assert found is not None, f"replica {replica} has no pod"
+        return found
+
+    def ready(self, replica: int = 0) -> str | None:
+        """The UID of a replica's pod, if all its containers are ready."""
+        found = self.cluster.get("pod", f"gpu-bastion-{replica}", NAMESPACE) or {}
+        statuses = found.get("status", {}).get("containerStatuses", [])
+        is_ready = len(statuses) == 2 and all(one["ready"] for one in statuses)
+        return str(found["metadata"]["uid"]) if is_ready else None
 
     def address(self, replica: int = 0) -> str:
-        return str(self.pods()[replica]["status"]["podIP"])
+        return str(self.pod(replica)["status"]["podIP"])
 
     def known_hosts(self) -> Path:
         """The host key, as the platform team publishes it."""
@@ -111,7 +119,7 @@ class Door:
         )
         public = " ".join(shown.stdout.split()[:2])
         known = self.folder / "known_hosts"
-        addresses = [str(pod["status"]["podIP"]) for pod in self.pods()]
+        addresses = [self.address(replica) for replica in range(2)]
         known.write_text("".join(f"[{one}]:{PORT} {public}\n" for one in addresses))
         return known
 
@@ -120,7 +128,7 @@ class Door:
 
     def broker(self, replica: int = 0) -> int:
         """The broker's process on this machine."""
-        statuses = self.pods()[replica]["status"]["containerStatuses"]
+        statuses = self.pod(replica)["status"]["containerStatuses"]
         (status,) = [one for one in statuses if one["name"] == "broker"]
         return self.cluster.process_of(status)
 
@@ -130,7 +138,7 @@ class Door:
 
     def text(self, replica: int = 0) -> str:
         """What the broker wrote to standard output."""
-        pod = self.pods()[replica]["metadata"]["name"]
+        pod = self.pod(replica)["metadata"]["name"]
         return self.cluster.kubectl(
             "logs", pod, "-n", NAMESPACE, "-c", "broker", "--tail=-1"
         )

@@ -199,7 +199,7 @@ def test_a_session_ends_when_the_person_or_the_key_goes(
 def test_the_image_has_no_shell_and_the_session_no_token(
     door: Door, cluster: Cluster
 ) -> None:
-    pod = door.pods()[0]
+    pod = door.pod()
     name = pod["metadata"]["name"]
     execute = ("exec", name, "-n", "gpu-bastion", "-c", "sshd", "--")
     for shell in ("sh", "bash", "dash", "/bin/sh", "busybox", "perl", "python3"):
