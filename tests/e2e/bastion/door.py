@@ -136,16 +136,8 @@ class Door:
         """The audit log on the volume of a replica, as the broker sees it."""
         return Path(f"/proc/{self.broker(replica)}/root{AUDIT}").read_text()
 
-    def text(self, replica: int = 0) -> str:
-        """What the broker wrote to standard output."""
-        pod = self.pod(replica)["metadata"]["name"]
-        return self.cluster.kubectl(
-            "logs", pod, "-n", NAMESPACE, "-c", "broker", "--tail=-1"
-        )
-
     def records(self, replica: int = 0) -> list[Any]:
-        lines = self.text(replica).splitlines()
-        return [json.loads(line) for line in lines if line.startswith('{"v":')]
+        return [json.loads(line) for line in self.log(replica).splitlines()]
 
 
 def requests() -> list[Any]:
