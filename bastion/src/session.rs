@@ -13,8 +13,8 @@ use bastion_core::words;
 use clap::Parser;
 use devctl_core::commands::{self, call::Call};
 use devctl_core::grammar::Arguments;
-use devctl_core::host::{Host, Terminal};
-use devctl_core::output::{self, Format};
+use devctl_core::host::Host;
+use devctl_core::output::Format;
 use devctl_core::problem::Problem;
 use devctl_terminal::Screen;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -111,7 +111,7 @@ impl Session {
                     reason: why.to_string(),
                 })?;
                 let problem = Problem::usage("COMMAND", why.to_string());
-                return Ok(told(&Screen::default(), Format::Table, &problem));
+                return Ok(Screen::default().report(Format::Table, &problem));
             }
         };
         self.0.recorded(&Ask::Command {
@@ -137,7 +137,7 @@ impl Session {
         let stream = match channel.ask_for(&ask)? {
             (Answer::Connected, Some(socket)) => TcpStream::from(socket),
             (Answer::Refused(problem), _) => {
-                return Ok(told(&Screen::default(), Format::Table, &problem));
+                return Ok(Screen::default().report(Format::Table, &problem));
             }
             _ => return Err(io::Error::other("the broker gave no connection")),
         };
@@ -181,7 +181,7 @@ impl Session {
         let screen = Screen::default();
         let format = arguments.command.format();
         if let Some(problem) = place::elsewhere(&arguments, words) {
-            return Ok(told(&screen, format, &problem));
+            return Ok(screen.report(format, &problem));
         }
         let place = Place(&self.0);
         let host = Host {
@@ -201,7 +201,7 @@ impl Session {
             .build()?;
         match runtime.block_on(commands::run(call, &arguments.command)) {
             Ok(code) => Ok(code),
-            Err(problem) => Ok(told(&screen, format, &problem)),
+            Err(problem) => Ok(screen.report(format, &problem)),
         }
     }
 }
@@ -212,17 +212,4 @@ fn end_with(broker: &UnixStream) {
     while poll(&mut ends, None) == Err(rustix::io::Errno::INTR) {}
     eprintln!("the bastion ended this session");
     std::process::exit(i32::from(REFUSED));
-}
-
-/// Reports a problem, and gives its exit code.
-fn told(screen: &Screen, format: Format, problem: &Problem) -> u8 {
-    screen.settled();
-    if format.is_json() {
-        // Programs that cannot read it still have the exit code.
-        let _ = screen.document(&output::document(&problem.json(), Format::Json));
-    }
-    for line in problem.lines() {
-        screen.note(&line);
-    }
-    problem.exit()
 }

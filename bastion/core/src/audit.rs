@@ -3,7 +3,6 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::hex::hex;
@@ -27,7 +26,7 @@ struct Head {
 }
 
 /// A line before it is in the chain.
-#[derive(Serialize, Clone, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// The replica of the bastion.
@@ -185,8 +184,9 @@ impl OpenSessions {
     pub fn of<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
         let mut open = Self::default();
         for line in lines {
-            if let Ok(value) = serde_json::from_str::<Value>(line) {
-                open.read(&value);
+            // An event of a newer version opens and ends no session that this one knows.
+            if let Ok(entry) = serde_json::from_str(line) {
+                open.follow(&entry);
             }
         }
         open
@@ -194,6 +194,9 @@ impl OpenSessions {
 
     /// Follows an event.
     pub fn follow(&mut self, entry: &Entry) {
+        if let Event::Continued { open } = &entry.event {
+            self.0.clone_from(open);
+        }
         let (Some(session), Some(user)) = (&entry.session, &entry.user) else {
             return;
         };
@@ -209,23 +212,6 @@ impl OpenSessions {
     /// The sessions.
     pub fn sessions(&self) -> &[(String, String)] {
         &self.0
-    }
-
-    fn read(&mut self, line: &Value) {
-        let at = |key: &str| line.get(key).and_then(Value::as_str).map(str::to_owned);
-        let event = at("event");
-        if event.as_deref() == Some("log.continued") {
-            let open = line.get("open").cloned().unwrap_or_default();
-            self.0 = serde_json::from_value(open).unwrap_or_default();
-        }
-        let (Some(session), Some(user)) = (at("session"), at("user")) else {
-            return;
-        };
-        match event.as_deref() {
-            Some("session.opened") => self.0.push((session, user)),
-            Some("session.closed" | "session.lost") => self.0.retain(|(one, _)| *one != session),
-            _ => {}
-        }
     }
 }
 

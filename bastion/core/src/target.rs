@@ -7,15 +7,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use devctl_core::name::Host;
-use devctl_core::object::{Kind, list, text};
+use devctl_core::object::{Kind, cluster_workspace, list, text};
 use devctl_core::problem::{Code, Problem};
 use devctl_core::ssh::PORT;
 use devctl_core::workspace::Workspace;
 use serde_json::Value;
-
-/// The label of the pods of a workspace. Its value is the claim's name after the prefix.
-const LABEL: &str = "/metadata/labels/platform.acme.io~1cluster-workspace";
-const PREFIX: &str = "gpuws-";
 
 /// An end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +42,11 @@ pub fn pod(workspace: Workspace<'_>, host: &Host, pods: &[Value]) -> Result<Targ
         let message = format!("it has {count} pods, from 0");
         return Err(Problem::usage("NAME", message).of(object));
     }
-    let mut ours = pods.iter().filter(|pod| is_of(pod, name));
+    let mut ours = pods
+        .iter()
+        .filter(|pod| cluster_workspace(pod) == Some(name));
     let pod = ours.find(|pod| is_number(pod, number));
-    let pod = pod.ok_or_else(|| not_running(workspace))?;
+    let pod = pod.ok_or_else(|| workspace.not_running(workspace.state()))?;
     let node = text(pod, "/metadata/name").unwrap_or_default();
     match address(pod) {
         Ok(address) => Ok(Target {
@@ -94,7 +92,9 @@ pub fn instance(
         .position(|one| Some(one.node.as_str()) == shown);
     match chosen {
         Some(chosen) => Ok(found.swap_remove(chosen)),
-        None => found.pop().ok_or_else(|| not_running(workspace)),
+        None => found
+            .pop()
+            .ok_or_else(|| workspace.not_running(workspace.state())),
     }
 }
 
@@ -112,43 +112,23 @@ fn is_pool_of(pool: &Value, workspace: &str) -> bool {
     let is_named = label("claim-name") == Some(workspace)
         // Without claims, the composite has the name of the workspace.
         || label("claim-name").is_none() && label("composite") == Some(workspace);
-    let mut owners = list(pool, "/metadata/ownerReferences").iter();
-    let owner = owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
     let kinds = ["GpuDevWorkspace", Kind::Claim.kind()];
-    let is_composed = owner.is_some_and(|owner| {
+    let is_composed = controller(pool).is_some_and(|owner| {
         text(owner, "/apiVersion") == Some(&Kind::Claim.api_version())
             && text(owner, "/kind").is_some_and(|kind| kinds.contains(&kind))
     });
     is_named && is_composed
 }
 
-/// The problem of a workspace that runs nowhere now.
-fn not_running(workspace: Workspace<'_>) -> Problem {
-    let name = workspace.name();
-    let state = match workspace.message() {
-        Some(message) => format!("it is {}: {message}", workspace.phase_text()),
-        None => format!("it is {}", workspace.phase_text()),
-    };
-    let next = match workspace.phase_text() {
-        "Stopped" | "Expired" => format!("devctl start {name}"),
-        _ => format!("devctl why {name}"),
-    };
-    Problem::new(Code::NotRunning, workspace.phase_text(), state)
-        .of(workspace.reference().to_string())
-        .next(next)
+/// What controls an object (Kubernetes, "Owners and Dependents").
+fn controller(object: &Value) -> Option<&Value> {
+    let mut owners = list(object, "/metadata/ownerReferences").iter();
+    owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
-/// Whether a pod has the label of the workspace. [`is_number`] checks the controller that made it.
-fn is_of(pod: &Value, workspace: &str) -> bool {
-    let label = text(pod, LABEL).map(|label| label.strip_prefix(PREFIX).unwrap_or(label));
-    label == Some(workspace)
-}
-
-/// The name of the StatefulSet that controls a pod.
-fn controller(pod: &Value) -> Option<&str> {
-    let mut owners = list(pod, "/metadata/ownerReferences").iter();
-    let owner =
-        owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+/// The name of the `StatefulSet` that controls a pod.
+fn stateful_set(pod: &Value) -> Option<&str> {
+    let owner = controller(pod)?;
     let is_stateful_set = text(owner, "/kind") == Some("StatefulSet")
         && text(owner, "/apiVersion") == Some("apps/v1");
     text(owner, "/name").filter(|_| is_stateful_set)
@@ -157,7 +137,7 @@ fn controller(pod: &Value) -> Option<&str> {
 /// Whether a pod has this number in its StatefulSet (`StatefulSet`, "Stable Network ID").
 fn is_number(pod: &Value, number: u16) -> bool {
     let name = text(pod, "/metadata/name").unwrap_or_default();
-    controller(pod).is_some_and(|set| name == format!("{set}-{number}"))
+    stateful_set(pod).is_some_and(|set| name == format!("{set}-{number}"))
 }
 
 fn address(pod: &Value) -> Result<IpAddr, &'static str> {

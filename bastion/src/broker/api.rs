@@ -26,14 +26,27 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// A person in a session.
 pub(super) struct Person {
-    broker: Arc<Broker>,
-    /// The name.
-    user: String,
-    /// The id of the session.
-    session: String,
+    session: Arc<Session>,
     /// The person's namespace.
     pub(super) namespace: String,
-    requests: Arc<AtomicU64>,
+}
+
+/// A session in the audit log.
+struct Session {
+    broker: Arc<Broker>,
+    /// The name of the person.
+    user: String,
+    /// The id of the session.
+    id: String,
+    /// How many requests were made.
+    requests: AtomicU64,
+}
+
+impl Session {
+    async fn record(&self, event: Event) -> std::io::Result<()> {
+        let session = Some((self.id.as_str(), self.user.as_str()));
+        self.broker.record(session, event).await
+    }
 }
 
 impl Person {
@@ -43,19 +56,21 @@ impl Person {
         session: String,
         namespace: String,
     ) -> Self {
-        Self {
+        let session = Session {
             broker: Arc::clone(broker),
             user,
-            session,
+            id: session,
+            requests: AtomicU64::default(),
+        };
+        Self {
+            session: Arc::new(session),
             namespace,
-            requests: Arc::default(),
         }
     }
 
     /// Writes an event of this session to the audit log.
     pub(super) async fn record(&self, event: Event) -> std::io::Result<()> {
-        let session = Some((self.session.as_str(), self.user.as_str()));
-        self.broker.record(session, event).await
+        self.session.record(event).await
     }
 
     /// The API server as this person.
@@ -73,18 +88,16 @@ impl Person {
 
     /// Which address of an instance the bastion reaches.
     pub(super) fn instance_address(&self) -> InstanceAddress {
-        self.broker.instance_address
+        self.session.broker.instance_address
     }
 
     fn server(&self, impersonated: Option<String>) -> ApiServer {
         let door = Recorded {
-            broker: Arc::clone(&self.broker),
-            user: self.user.clone(),
-            session: self.session.clone(),
-            requests: Arc::clone(&self.requests),
+            session: Arc::clone(&self.session),
             impersonated,
         };
-        ApiServer::new(self.broker.client.clone(), self.namespace.clone()).through(Box::new(door))
+        let client = self.session.broker.client.clone();
+        ApiServer::new(client, self.namespace.clone()).through(Box::new(door))
     }
 
     /// Does an operation of a session, if it stays in the person's namespace. The menu of flavors is of
@@ -96,11 +109,7 @@ impl Person {
             Call::List(kind, _) => *kind == Kind::Flavor,
             _ => false,
         };
-        let api = if is_menu {
-            self.server(None)
-        } else {
-            self.api()
-        };
+        let api = if is_menu { self.bastion() } else { self.api() };
         Ok(match call {
             Call::Get(object) => Reply::Object(api.get(&object).await?),
             Call::List(kind, scope) => Reply::Objects(api.list(kind, &scope).await?),
@@ -125,18 +134,15 @@ impl Person {
 
 /// What a request passes before it is sent.
 struct Recorded {
-    broker: Arc<Broker>,
-    user: String,
-    session: String,
-    requests: Arc<AtomicU64>,
+    session: Arc<Session>,
     impersonated: Option<String>,
 }
 
 #[async_trait]
 impl Door for Recorded {
     async fn pass(&self, request: &mut Request<Vec<u8>>) -> Result<(), Refused> {
-        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
-        let audit_id = format!("{}.{number}", self.session);
+        let number = self.session.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        let audit_id = format!("{}.{number}", self.session.id);
         let header = |text: &str| {
             HeaderValue::from_str(text).map_err(|error| unrecorded(&error.to_string()))
         };
@@ -150,8 +156,7 @@ impl Door for Recorded {
             method: request.method().to_string(),
             path: request.uri().to_string(),
         };
-        let session = Some((self.session.as_str(), self.user.as_str()));
-        let recorded = self.broker.record(session, event).await;
+        let recorded = self.session.record(event).await;
         recorded.map_err(|error| unrecorded(&error.to_string()))
     }
 }

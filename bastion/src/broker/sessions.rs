@@ -128,29 +128,19 @@ impl Connection {
     async fn login(&mut self, secret: &str, source: String) -> io::Result<()> {
         let now = self.broker.began.elapsed();
         let grant = self.broker.grants().show(secret, &self.peer, now);
-        let Some(grant) = grant else {
-            return answer(
-                &mut self.to,
-                &refused("NotKnown", "this login is not known"),
-            )
-            .await;
-        };
         let accounts = Arc::clone(&self.broker.accounts.borrow());
-        let Some(person) = accounts.with_key(&grant.user, &grant.key) else {
-            return answer(
-                &mut self.to,
-                &refused("NotKnown", "this login is not known"),
-            )
-            .await;
+        let known = grant.and_then(|grant| {
+            let person = accounts.with_key(&grant.user, &grant.key)?;
+            Some((person.namespace.to_string(), grant))
+        });
+        let Some((namespace, grant)) = known else {
+            let message = "this login is not known";
+            let unknown = Problem::new(Code::NotLoggedIn, "NotKnown", message);
+            return answer(&mut self.to, &Answer::Refused(unknown)).await;
         };
         let id = random()?;
         let session = id.get(..20).unwrap_or(&id).to_owned();
-        let person = Person::new(
-            &self.broker,
-            grant.user.clone(),
-            session.clone(),
-            person.namespace.to_string(),
-        );
+        let person = Person::new(&self.broker, grant.user.clone(), session.clone(), namespace);
         let place = match self.broker.limits.enter(&grant.user) {
             Ok(place) => place,
             Err(problem) => {
@@ -378,10 +368,6 @@ fn too_fast(problem: Problem) -> Refused {
         message: problem.message,
         fields: Vec::new(),
     }
-}
-
-fn refused(reason: &str, message: &str) -> Answer {
-    Answer::Refused(Problem::new(Code::NotLoggedIn, reason, message))
 }
 
 /// 32 random bytes of the kernel in hexadecimal digits.

@@ -8,8 +8,8 @@ use clap::Parser;
 use devctl_core::commands;
 use devctl_core::commands::call::Call;
 use devctl_core::grammar::{Arguments, Command};
-use devctl_core::host::{Api, Host, Reach, Terminal};
-use devctl_core::output::{self, Format};
+use devctl_core::host::{Api, Host, Reach};
+use devctl_core::output::Format;
 use devctl_core::problem::{Code, Problem};
 
 mod bastion;
@@ -105,19 +105,10 @@ async fn way(arguments: &Arguments) -> Result<(Box<dyn Api>, Box<dyn Reach>), Pr
 
 /// Reports a problem, and gives the exit code.
 fn ended(terminal: &devctl_terminal::Screen, format: Format, done: Result<u8, Problem>) -> u8 {
-    let problem = match done {
-        Ok(code) => return code,
-        Err(problem) => problem,
-    };
-    terminal.settled();
-    if format.is_json() {
-        // Programs that cannot read it still have the exit code.
-        let _ = terminal.document(&output::document(&problem.json(), Format::Json));
+    match done {
+        Ok(code) => code,
+        Err(problem) => terminal.report(format, &problem),
     }
-    for line in problem.lines() {
-        terminal.note(&line);
-    }
-    problem.exit()
 }
 
 fn manual(folder: &std::path::Path) -> Result<u8, Problem> {

@@ -149,6 +149,17 @@ pub fn version(object: &Value) -> &str {
     text(object, "/metadata/resourceVersion").unwrap_or_default()
 }
 
+/// The label of the pods and homes of a workspace in the cluster.
+const CLUSTER_WORKSPACE: &str = "/metadata/labels/platform.acme.io~1cluster-workspace";
+/// What newer workspaces have in the label before the name of the claim.
+const PREFIX: &str = "gpuws-";
+
+/// The claim's name of a pod or a home of a workspace in the cluster.
+pub fn cluster_workspace(object: &Value) -> Option<&str> {
+    let label = text(object, CLUSTER_WORKSPACE)?;
+    Some(label.strip_prefix(PREFIX).unwrap_or(label))
+}
+
 /// The value of an annotation.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.pointer("/metadata/annotations")?.get(key)?.as_str()

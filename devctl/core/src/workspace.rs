@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::object::{self, Kind, Reference, text};
+use crate::problem::{Code, Problem};
 
 /// A claim.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +111,26 @@ impl<'a> Workspace<'a> {
     /// Why it has this phase.
     pub fn message(self) -> Option<&'a str> {
         text(self.0, "/status/message")
+    }
+
+    /// The phase and its reason, for messages.
+    pub fn state(self) -> String {
+        match self.message() {
+            Some(message) => format!("it is {}: {message}", self.phase_text()),
+            None => format!("it is {}", self.phase_text()),
+        }
+    }
+
+    /// The problem of a person who wants to enter it while it does not run.
+    pub fn not_running(self, message: String) -> Problem {
+        let name = self.name();
+        let next = match self.phase_text() {
+            "Stopped" | "Expired" => format!("devctl start {name}"),
+            _ => format!("devctl why {name}"),
+        };
+        Problem::new(Code::NotRunning, self.phase_text(), message)
+            .of(self.reference().to_string())
+            .next(next)
     }
 
     /// Where it runs.

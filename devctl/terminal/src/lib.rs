@@ -5,6 +5,8 @@ use std::sync::Mutex;
 
 use console::Term;
 use devctl_core::host::Terminal;
+use devctl_core::output::{self, Format};
+use devctl_core::problem::Problem;
 use devctl_core::text::{Line, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -43,6 +45,19 @@ impl Default for Screen {
 }
 
 impl Screen {
+    /// Reports a problem, and gives the exit code of a command that ends with it.
+    pub fn report(&self, format: Format, problem: &Problem) -> u8 {
+        self.settled();
+        if format.is_json() {
+            // Programs that cannot read it still have the exit code.
+            let _ = self.document(&output::document(&problem.json(), Format::Json));
+        }
+        for line in problem.lines() {
+            self.note(&line);
+        }
+        problem.exit()
+    }
+
     /// Says what stays after Ctrl-C.
     pub fn interrupted(&self) {
         self.settled();

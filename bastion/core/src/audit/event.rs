@@ -1,9 +1,9 @@
 //! The events of the audit log.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What happened. docs/bastion.md lists the events for people.
-#[derive(Serialize, Clone, Debug, PartialEq, Eq)]
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(tag = "event", rename_all_fields = "camelCase")]
 pub enum Event {
     /// The broker started.

@@ -6,16 +6,11 @@ use crate::commands::call::Call;
 use crate::commands::git;
 use crate::commands::waiting::{self, Step};
 use crate::grammar::Delete;
-use crate::object::{Kind, Reference, text};
+use crate::object::{Kind, Reference, cluster_workspace, text};
 use crate::problem::{Code, Problem};
 use crate::table::span;
 use crate::text::{Line, Style};
 use crate::workspace::Workspace;
-
-/// The label of the homes of a workspace in the cluster. Its value is the name of the claim, after the
-/// prefix that newer workspaces have.
-const WORKSPACE_LABEL: &str = "platform.acme.io/cluster-workspace";
-const PREFIX: &str = "gpuws-";
 
 /// Deletes a workspace, and its homes in the cluster if that is asked for.
 pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem> {
@@ -173,13 +168,7 @@ fn confirm(
 
 async fn homes(call: Call<'_>, target: &Reference) -> Result<Vec<Value>, Problem> {
     let homes = call.list(Kind::Home, &target.namespace).await?;
-    let is_ours = |home: &Value| {
-        let labels = home.pointer("/metadata/labels");
-        let label = labels
-            .and_then(|labels| labels.get(WORKSPACE_LABEL))
-            .and_then(Value::as_str);
-        label.map(|label| label.strip_prefix(PREFIX).unwrap_or(label)) == Some(&target.name)
-    };
+    let is_ours = |home: &Value| cluster_workspace(home) == Some(&target.name);
     Ok(homes.into_iter().filter(is_ours).collect())
 }
 

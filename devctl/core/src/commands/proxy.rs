@@ -46,20 +46,6 @@ pub(super) fn reference(call: Call<'_>, host: &Host) -> Reference {
 /// Where the workspace is. Its placement decides the way.
 pub(super) fn destination(workspace: Workspace<'_>, host: &Host) -> Result<Destination, Problem> {
     let object = workspace.reference().to_string();
-    let name = workspace.name();
-    let not_running = |message: String| {
-        let next = match workspace.phase_text() {
-            "Stopped" | "Expired" => format!("devctl start {name}"),
-            _ => format!("devctl why {name}"),
-        };
-        Problem::new(Code::NotRunning, workspace.phase_text(), message)
-            .of(object.as_str())
-            .next(next)
-    };
-    let state = || match workspace.message() {
-        Some(message) => format!("it is {}: {message}", workspace.phase_text()),
-        None => format!("it is {}", workspace.phase_text()),
-    };
     match workspace.placement() {
         Placement::Ec2 => {
             if host.replica.unwrap_or(0) != 0 {
@@ -67,7 +53,9 @@ pub(super) fn destination(workspace: Workspace<'_>, host: &Host) -> Result<Desti
                     Problem::usage("--replica", "an EC2 workspace has one machine").of(object),
                 );
             }
-            let address = workspace.address().ok_or_else(|| not_running(state()))?;
+            let address = workspace
+                .address()
+                .ok_or_else(|| workspace.not_running(workspace.state()))?;
             Ok(Destination::Address {
                 address: address.to_owned(),
                 port: PORT,
@@ -86,10 +74,10 @@ pub(super) fn destination(workspace: Workspace<'_>, host: &Host) -> Result<Desti
             }
             let suffix = format!("-{number}");
             let node = nodes.iter().find(|node| node.name.ends_with(&suffix));
-            let node = node.ok_or_else(|| not_running(state()))?;
+            let node = node.ok_or_else(|| workspace.not_running(workspace.state()))?;
             if !node.ready {
                 let message = node.message.unwrap_or("it is not ready");
-                return Err(not_running(format!("pod {}: {message}", node.name)));
+                return Err(workspace.not_running(format!("pod {}: {message}", node.name)));
             }
             Ok(Destination::Pod {
                 namespace: workspace.namespace().to_owned(),
