@@ -32,7 +32,7 @@ mod settings;
 mod shared;
 mod stream;
 
-/// Runs the broker until it is told to end.
+/// Runs the broker until the kubelet ends it.
 pub(crate) fn run(settings: &Settings) -> ExitCode {
     tracing_subscriber::fmt()
         .with_writer(io::stderr)

@@ -53,7 +53,7 @@ impl std::fmt::Display for Key {
 pub struct Accounts(BTreeMap<Name, Person>);
 
 impl Accounts {
-    /// Reads `DevUser`s. A suspended one, and one without a namespace yet, is nobody.
+    /// Reads `DevUser`s. A person who is suspended, or who has no namespace yet, may not log in.
     pub fn new<'a>(users: impl IntoIterator<Item = &'a Value>) -> Self {
         Self(users.into_iter().filter_map(person).collect())
     }
@@ -68,8 +68,8 @@ impl Accounts {
         self.get(name).filter(|person| person.keys.contains(key))
     }
 
-    /// The lines of `passwd(5)` for the system's name service. All accounts have the user id of sshd,
-    /// which without privileges becomes nobody else.
+    /// The lines of `passwd(5)` for the system's name service. All accounts have the user id of sshd.
+    /// Without privileges, sshd cannot change to another user id.
     pub fn passwd(&self, uid: u32, home: &str, shell: &str) -> String {
         let names = self.0.keys().map(Name::as_str);
         let line = |name| [name, ":x:", &format!("{uid}:{uid}::{home}:{shell}"), "\n"].concat();

@@ -1,4 +1,4 @@
-//! The processes of a pod, as the kernel tells them: who asks the broker.
+//! Which process asks the broker. The kernel tells the broker, and processes cannot change it.
 //!
 //! All processes of sshd have one user id, so a user id says little. The kernel tells the broker the
 //! process at the other end of a socket (unix(7), `SO_PEERCRED`), and `/proc` tells its ancestors. A

@@ -65,7 +65,7 @@ pub enum Ask {
 /// The broker's answer.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Lines of `authorized_keys`; none if nobody may log in.
+    /// Lines of `authorized_keys`. It is empty if the key opens no account.
     Keys(String),
     /// The session may go on.
     Welcome {

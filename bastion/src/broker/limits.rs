@@ -1,5 +1,5 @@
-//! How much one person may do at once. Nobody is locked out: what is refused now is possible a second
-//! later, or when a session ends.
+//! How much one person may do at once. The limits lock no person out. A refused command is possible a
+//! second later, and a refused session when another one ends.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

@@ -15,7 +15,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
-/// Where Prometheus asks for the metrics, and what it gets (`OpenMetrics` 1.0).
+/// The path of the metrics, and the content type of the answer (`OpenMetrics` 1.0).
 const METRICS: &str = "/metrics";
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");

@@ -13,7 +13,7 @@ use devctl_core::object::{Kind, text};
 use devctl_core::problem::{Code, Problem};
 use devctl_core::text::printable;
 
-use crate::cluster::Cluster;
+use crate::cluster;
 use crate::files::Disk;
 use crate::settings;
 use devctl_terminal::Screen;
@@ -106,7 +106,7 @@ async fn listed(kind: Kind) -> Option<Vec<(String, Option<String>)>> {
     let words = std::iter::once("devctl".to_owned()).chain(shared(std::env::args()));
     let mut arguments = Arguments::try_parse_from(words.chain(["list".to_owned()])).ok()?;
     settings::fill_in(&Disk::new().ok()?, &mut arguments).ok()?;
-    let cluster = Cluster::open(&arguments.shared).await.ok()?;
+    let cluster = cluster::open(&arguments.shared).await.ok()?;
     let (scope, note) = match kind {
         Kind::Claim => (
             Scope::Namespace(cluster.namespace().to_owned()),

@@ -94,13 +94,17 @@ async fn way(arguments: &Arguments) -> Result<(Box<dyn Api>, Box<dyn Reach>), Pr
             Box::new(bastion::Through::new(shared, bastion)),
         ));
     }
-    let cluster = match cluster::Cluster::open(shared).await {
-        Err(problem) if needs_cluster => return Err(problem),
-        Err(_) => cluster::Cluster::away(),
-        Ok(cluster) => cluster,
-    };
-    let reach = reach::Network::new(cluster.client());
-    Ok((Box::new(cluster), Box::new(reach)))
+    match cluster::open(shared).await {
+        Err(problem) if needs_cluster => Err(problem),
+        Err(_) => Ok((
+            Box::new(Remote(cluster::Away)),
+            Box::new(reach::Network::new(None)),
+        )),
+        Ok(server) => {
+            let reach = reach::Network::new(Some(server.client()));
+            Ok((Box::new(server), Box::new(reach)))
+        }
+    }
 }
 
 /// Reports a problem, and gives the exit code.

@@ -18,12 +18,18 @@ def state(devctl: Devctl, job: str) -> str:
     return str(next(one["state"] for one in jobs if one["id"] == job))
 
 
-def test_a_job_outlives_the_connection_and_its_code_arrives(devctl: Devctl) -> None:
+def begun(devctl: Devctl) -> subprocess.Popen[str]:
+    """A `run` whose job goes on until the file `go` is there, and exits with 7."""
     devctl.says("create", "work", "cpu-small")
     script = "echo begun; while ! [ -e go ]; do sleep 0.1; done; echo done; exit 7"
     running = devctl.start("run", "work", "--job", "long", "sh", "-c", script)
     assert running.stdout is not None
     assert running.stdout.readline() == "begun\n"
+    return running
+
+
+def test_a_job_outlives_the_connection_and_its_code_arrives(devctl: Devctl) -> None:
+    running = begun(devctl)
     # devctl and its ssh end; nothing tells the job.
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
@@ -45,11 +51,7 @@ def children(process: int) -> list[int]:
 
 
 def test_a_run_goes_on_over_a_new_connection(devctl: Devctl) -> None:
-    devctl.says("create", "work", "cpu-small")
-    script = "echo begun; while ! [ -e go ]; do sleep 0.1; done; echo done; exit 7"
-    running = devctl.start("run", "work", "--job", "long", "sh", "-c", script)
-    assert running.stdout is not None
-    assert running.stdout.readline() == "begun\n"
+    running = begun(devctl)
     # ssh's way to the workspace breaks.
     (ssh,) = children(running.pid)
     (proxy,) = children(ssh)

@@ -131,7 +131,7 @@ fn short_key(key: &str) -> String {
     }
 }
 
-/// The amounts of the budget that an account has, in words.
+/// The budget of an account: monthly, spent, reserved and left, for people.
 pub(super) fn budget_words(account: &Value) -> Option<String> {
     let budget = account.get("budget")?;
     let amount = |field: &str| budget.get(field)?.as_f64();
