@@ -27,7 +27,7 @@ pub struct BastionPolicy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 18), regex(pattern = IPV4_NETWORK)))]
     pub cidrs: Vec<String>,
-    /// Whether nobody but the bastion may connect. Claims must not name networks then, and
+    /// Whether only the bastion may connect. If it is `true`, claims must not name networks, and
     /// `defaults.sshCidrs` has no effect. A running workspace stays, and its networks are closed.
     #[serde(default)]
     pub only: bool,
