@@ -21,16 +21,19 @@ use metrics::Metrics;
 pub(crate) use settings::Settings;
 use shared::Broker;
 
+mod agent;
 mod api;
 mod directory;
-mod host_key;
+mod keys;
 mod limits;
 mod metrics;
 mod processes;
+mod random;
 mod sessions;
 mod settings;
 mod shared;
 mod stream;
+mod workspaces;
 
 /// Runs the broker until the kubelet ends it.
 pub(crate) fn run(settings: &Settings) -> ExitCode {
@@ -60,15 +63,19 @@ pub(crate) fn run(settings: &Settings) -> ExitCode {
 async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let log = Log::open(&settings.audit, &settings.replica, settings.retention)?;
     let client = Client::try_default().await?;
-    host_key::prepare(&client, settings).await?;
+    let keys = keys::Keys::new(&client, settings);
+    keys.write_host_key(settings).await?;
+    let authority = keys.authority(settings).await?;
     let accounts = directory::follow(&client, settings).await?;
     let metrics = Arc::new(Metrics::new());
     let port = TcpListener::bind(settings.metrics).await?;
     tokio::spawn(metrics::serve(port, Arc::clone(&metrics)));
-    let listener = listen(&settings.run)?;
+    let listener = listen(&socket(&settings.run))?;
+    let for_ssh = listen(&settings.run.join("agent.sock"))?;
     let broker = Arc::new(Broker {
         accounts,
         grants: Mutex::default(),
+        agent: Arc::new(agent::Agent::new(authority.as_deref())?),
         limits: limits::Limits::default(),
         metrics: Arc::clone(&metrics),
         listener: Mutex::new(processes::remembered(&settings.audit)?),
@@ -79,6 +86,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
         replica: settings.replica.clone(),
         began: Instant::now(),
     });
+    tokio::spawn(agent::serve(Arc::clone(&broker), for_ssh));
     info!("ready");
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     loop {
@@ -93,19 +101,16 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Listens where only sshd's group may connect.
-fn listen(run: &Path) -> io::Result<UnixListener> {
-    let path = socket(run);
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let unready = run.join(".broker.sock");
-    match fs::remove_file(&unready) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let unready = path.with_extension("unready");
+    for left in [path, &unready] {
+        match fs::remove_file(left) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
     let listener = UnixListener::bind(&unready)?;
     fs::set_permissions(&unready, fs::Permissions::from_mode(0o660))?;
-    fs::rename(&unready, &path)?;
+    fs::rename(&unready, path)?;
     Ok(listener)
 }

@@ -36,12 +36,29 @@ fn listens(run: &Path) -> std::io::Result<Answer> {
 
 /// Prints the lines of `authorized_keys` for a key that a client offers.
 pub(crate) fn keys(run: &Path, user: &str, kind: &str, blob: &str) -> ExitCode {
-    let ask = Ask::Keys {
-        user: user.to_owned(),
-        kind: kind.to_owned(),
-        blob: blob.to_owned(),
-    };
-    match Channel::open(run).and_then(|mut channel| channel.ask(&ask)) {
+    printed(
+        run,
+        &Ask::Keys {
+            user: user.to_owned(),
+            kind: kind.to_owned(),
+            blob: blob.to_owned(),
+        },
+    )
+}
+
+/// Prints the line of the principal for a certificate that a client offers.
+pub(crate) fn principals(run: &Path, user: &str, blob: &str) -> ExitCode {
+    printed(
+        run,
+        &Ask::Certificate {
+            user: user.to_owned(),
+            blob: blob.to_owned(),
+        },
+    )
+}
+
+fn printed(run: &Path, ask: &Ask) -> ExitCode {
+    match Channel::open(run).and_then(|mut channel| channel.ask(ask)) {
         Ok(Answer::Keys(lines)) => {
             print!("{lines}");
             ExitCode::SUCCESS

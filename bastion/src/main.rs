@@ -3,8 +3,10 @@
 //! - `gpu-bastion broker` knows who may log in, asks the API server as them, connects to workspaces, and
 //!   writes the audit log;
 //! - `gpu-bastion sshd` starts sshd once the broker has prepared its files;
-//! - sshd starts `gpu-bastion keys` for each key that a client offers, and `gpu-bastion session` for each
-//!   login. The image has no shell: this program is the shell of all accounts.
+//! - sshd starts `gpu-bastion keys` for each key that a client offers, `gpu-bastion principals` for each
+//!   certificate, and `gpu-bastion session` for each login. The image has no shell: this program is the
+//!   shell of all accounts;
+//! - the ssh that a session starts to a workspace starts `gpu-bastion proxy` and `gpu-bastion host-keys`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,8 +36,19 @@ enum Command {
     Sshd(Place),
     /// Print the keys of an account, for sshd
     Keys(Keys),
+    /// Print the principals of an account, for sshd
+    Principals(Principals),
     /// Run one login, for sshd
     Session(Session),
+    /// Connect standard input and output to a workspace, for the ssh of a session
+    Proxy {
+        /// Name of the workspace
+        host: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print the host keys of a workspace, for the ssh of a session
+    HostKeys,
     /// Check the audit log's chain
     Verify {
         /// Files of the log, the oldest first
@@ -65,6 +78,16 @@ struct Keys {
 }
 
 #[derive(Args)]
+struct Principals {
+    /// Name of the account
+    user: String,
+    /// Certificate in base64
+    blob: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Args)]
 struct Session {
     /// Secret that the broker made for this login
     #[arg(long)]
@@ -87,13 +110,17 @@ fn main() -> ExitCode {
         Command::Broker(settings) => broker::run(&settings),
         Command::Sshd(place) => door::start(&place.run),
         Command::Keys(given) => door::keys(&given.place.run, &given.user, &given.kind, &given.blob),
+        Command::Principals(given) => door::principals(&given.place.run, &given.user, &given.blob),
+        Command::Proxy { host, place } => session::proxy(&place.run, &host),
+        Command::HostKeys => session::host_keys(),
         Command::Session(given) => session::run(&given.place.run, &given.grant),
         Command::Verify { files } => log::verify(&files),
     }
 }
 
 /// The arguments of this program. sshd starts the shell of an account with `-c` and the command that the
-/// broker wrote into the key's line; that command, and no other, is taken apart here.
+/// broker wrote into the key's line. ssh starts its `ProxyCommand` in the same way. These two commands, and
+/// no other, are taken apart here.
 fn arguments(words: &[std::ffi::OsString]) -> Option<Vec<std::ffi::OsString>> {
     let [program, flag, command] = words else {
         // A login shell has a name that begins with a hyphen, and no command.
@@ -105,15 +132,13 @@ fn arguments(words: &[std::ffi::OsString]) -> Option<Vec<std::ffi::OsString>> {
     }
     let command = command.to_str()?;
     let ours: Vec<&str> = command.split(' ').collect();
-    match ours.as_slice() {
-        ["gpu-bastion", "session", "--grant", grant] => Some(vec![
-            program.clone(),
-            "session".into(),
-            "--grant".into(),
-            grant.into(),
-        ]),
-        _ => None,
-    }
+    let ours = match ours.as_slice() {
+        ["gpu-bastion", rest @ ..] if matches!(rest, ["session", "--grant", _]) => rest,
+        ["exec", "/usr/bin/gpu-bastion", rest @ ..] if matches!(rest, ["proxy", _]) => rest,
+        _ => return None,
+    };
+    let ours = ours.iter().map(std::ffi::OsString::from);
+    Some(std::iter::once(program.clone()).chain(ours).collect())
 }
 
 #[cfg(test)]
@@ -128,7 +153,11 @@ mod tests {
     }
 
     #[test]
-    fn the_shell_of_an_account_runs_sessions_only() {
+    fn the_shell_of_an_account_runs_sessions_and_ways_to_workspaces_only() {
+        assert_eq!(
+            taken(&["x", "-c", "exec /usr/bin/gpu-bastion proxy work.ws"]).unwrap()[1..],
+            ["proxy", "work.ws"].map(OsString::from)
+        );
         assert_eq!(
             taken(&["gpu-bastion", "-c", "gpu-bastion session --grant 0f"]).unwrap()[1..],
             ["session", "--grant", "0f"].map(OsString::from)
@@ -140,6 +169,9 @@ mod tests {
             &["gpu-bastion", "-c", "gpu-bastion broker"],
             &["gpu-bastion", "-c", "gpu-bastion session --grant 0f; id"],
             &["gpu-bastion", "-c", "/usr/lib/openssh/sftp-server"],
+            &["gpu-bastion", "-c", "exec /usr/bin/gpu-bastion broker"],
+            &["gpu-bastion", "-c", "exec /usr/bin/gpu-bastion proxy a b"],
+            &["gpu-bastion", "-c", "exec /tmp/gpu-bastion proxy a"],
         ] {
             assert_eq!(taken(words), None, "{words:?}");
         }

@@ -22,8 +22,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::channel::Channel;
 use crate::exit::REFUSED;
 
+mod confinement;
 mod link;
 mod place;
+mod ssh;
 
 use link::Link;
 use place::Place;
@@ -33,7 +35,23 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
 /// Runs one login.
 pub(crate) fn run(run: &Path, grant: &str) -> ExitCode {
-    match begin(run, grant) {
+    ended(serve(run, grant))
+}
+
+/// Joins standard input and output with a workspace, for the ssh of a session.
+pub(crate) fn proxy(run: &Path, host: &str) -> ExitCode {
+    let grant = std::env::var(ssh::GRANT).unwrap_or_default();
+    ended(enter(run, &grant).and_then(|(session, _)| session.connect(host)))
+}
+
+/// Prints the host keys that a session gave its ssh.
+pub(crate) fn host_keys() -> ExitCode {
+    print!("{}", std::env::var(ssh::HOST_KEYS).unwrap_or_default());
+    ExitCode::SUCCESS
+}
+
+fn ended(code: io::Result<u8>) -> ExitCode {
+    match code {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("the bastion cannot serve you now: {error}");
@@ -42,7 +60,17 @@ pub(crate) fn run(run: &Path, grant: &str) -> ExitCode {
     }
 }
 
-fn begin(run: &Path, grant: &str) -> io::Result<u8> {
+fn serve(run: &Path, grant: &str) -> io::Result<u8> {
+    let (session, user) = enter(run, grant)?;
+    match std::env::var("SSH_ORIGINAL_COMMAND") {
+        Ok(line) => session.line(&line),
+        Err(_) => session.prompt(&user),
+    }
+}
+
+/// Shows the broker the grant. Returns the session, and the name of the person.
+fn enter(run: &Path, grant: &str) -> io::Result<(Session, String)> {
+    confinement::confine()?;
     let source = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let source = source.split(' ').next().unwrap_or_default().to_owned();
     let mut channel = Channel::open(run)?;
@@ -54,7 +82,10 @@ fn begin(run: &Path, grant: &str) -> io::Result<u8> {
     let broker = channel.watched()?;
     std::thread::spawn(move || end_with(&broker));
     let Answer::Welcome {
-        namespace, user, ..
+        namespace,
+        user,
+        enters,
+        ..
     } = welcome.clone()
     else {
         let why = match welcome {
@@ -63,15 +94,14 @@ fn begin(run: &Path, grant: &str) -> io::Result<u8> {
         };
         return Err(io::Error::other(why));
     };
-    let session = Session(Link {
+    let link = Link {
         channel: Mutex::new(channel),
         namespace,
+        grant: grant.to_owned(),
+        enters,
         welcome,
-    });
-    match std::env::var("SSH_ORIGINAL_COMMAND") {
-        Ok(line) => session.line(&line),
-        Err(_) => session.prompt(&user),
-    }
+    };
+    Ok((Session(link), user))
 }
 
 /// A login that the broker knows.
@@ -180,7 +210,7 @@ impl Session {
         };
         let screen = Screen::default();
         let format = arguments.command.format();
-        if let Some(problem) = place::elsewhere(&arguments, words) {
+        if let Some(problem) = place::elsewhere(&arguments, words, self.0.enters) {
             return Ok(screen.report(format, &problem));
         }
         let place = Place(&self.0);

@@ -6,6 +6,8 @@ use devctl_core::name::Name;
 use devctl_core::object::{list, text};
 use serde_json::Value;
 
+use crate::certificates::Shown;
+
 /// A person with a namespace, from a `DevUser`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
@@ -48,6 +50,24 @@ impl std::fmt::Display for Key {
     }
 }
 
+/// By what a person logs in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Credential {
+    /// A public key of theirs.
+    Key(Key),
+    /// A certificate of an authority that the platform trusts.
+    Certificate(Shown),
+}
+
+impl std::fmt::Display for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Key(key) => key.fmt(f),
+            Self::Certificate(shown) => shown.fmt(f),
+        }
+    }
+}
+
 /// Everybody who may log in, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounts(BTreeMap<Name, Person>);
@@ -63,9 +83,12 @@ impl Accounts {
         self.0.get(&name.parse().ok()?)
     }
 
-    /// The person of a name, if the key is theirs.
-    pub fn with_key(&self, name: &str, key: &Key) -> Option<&Person> {
-        self.get(name).filter(|person| person.keys.contains(key))
+    /// The person of a name, if they may log in by this. A certificate says by itself whose it is.
+    pub fn admitted(&self, name: &str, by: &Credential) -> Option<&Person> {
+        self.get(name).filter(|person| match by {
+            Credential::Key(key) => person.keys.contains(key),
+            Credential::Certificate(_) => true,
+        })
     }
 
     /// The lines of `passwd(5)` for the system's name service. All accounts have the user id of sshd.
@@ -106,8 +129,8 @@ mod tests {
         json!({"metadata": {"name": name}, "spec": spec, "status": {"namespace": format!("dev-{name}")}})
     }
 
-    fn key(blob: &str) -> Key {
-        Key::new("ssh-ed25519", blob).unwrap()
+    fn key(blob: &str) -> Credential {
+        Credential::Key(Key::new("ssh-ed25519", blob).unwrap())
     }
 
     #[test]
@@ -120,7 +143,7 @@ mod tests {
             user("bob", &json!({"publicKeys": ["ssh-ed25519 BBB"]})),
         ];
         let accounts = Accounts::new(&users);
-        let opened = |name: &str, blob: &str| accounts.with_key(name, &key(blob));
+        let opened = |name: &str, blob: &str| accounts.admitted(name, &key(blob));
         assert_eq!(
             opened("alice", "AAA").unwrap().namespace.as_str(),
             "dev-alice"
@@ -139,6 +162,21 @@ mod tests {
         assert_eq!(Accounts::new([&suspended]), Accounts::default());
         suspended["spec"]["suspended"] = json!(false);
         assert!(Accounts::new([&suspended]).get("alice").is_some());
+    }
+
+    #[test]
+    fn a_certificate_opens_no_account_of_somebody_who_is_gone() {
+        let mut alice = user("alice", &json!({"publicKeys": []}));
+        let shown = Credential::Certificate(Shown {
+            authority: "SHA256:x".into(),
+            id: "alice@idp".into(),
+            serial: 7,
+        });
+        let accounts = Accounts::new([&alice]);
+        assert!(accounts.admitted("alice", &shown).is_some());
+        assert_eq!(accounts.admitted("bob", &shown), None);
+        alice["spec"]["suspended"] = json!(true);
+        assert_eq!(Accounts::new([&alice]).admitted("alice", &shown), None);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Grants: how a login's process shows whose it is.
 //!
 //! sshd asks for a person's keys, and the broker answers with a line that starts a session with a grant.
-//! The grant is for one person, one key and one connection of sshd. All sessions of that connection show
+//! The grant is for one person, one key or certificate, and one connection of sshd. All sessions of that connection show
 //! the same grant, for ssh may open several. Nothing that a client sends can name another person, and no
 //! process of another connection can show the grant.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::accounts::Key;
+use crate::accounts::{Credential, Key};
 use crate::processes::Process;
 
 /// How long the first session may take to begin. sshd asks for keys before the client has signed.
@@ -24,8 +24,8 @@ pub type Secret = String;
 pub struct Grant {
     /// The name of the person.
     pub user: String,
-    /// The key by which the person logs in.
-    pub key: Key,
+    /// By what the person logs in.
+    pub by: Credential,
     /// The process of sshd's connection.
     pub connection: Process,
 }
@@ -81,7 +81,17 @@ impl Grants {
 
 /// The line of `authorized_keys` that lets a key in (`sshd(8)`, "`AUTHORIZED_KEYS` FILE FORMAT").
 pub fn line(secret: &str, key: &Key) -> String {
-    format!("restrict,pty,command=\"gpu-bastion session --grant {secret}\" {key}\n")
+    format!("{} {key}\n", options(secret))
+}
+
+/// The line that lets a certificate in whose principal is the person (`sshd_config(5)`,
+/// `AuthorizedPrincipalsCommand`).
+pub fn principal(secret: &str, user: &str) -> String {
+    format!("{} {user}\n", options(secret))
+}
+
+fn options(secret: &str) -> String {
+    format!("restrict,pty,command=\"gpu-bastion session --grant {secret}\"")
 }
 
 #[cfg(test)]
@@ -99,7 +109,7 @@ mod tests {
     fn grant(user: &str, connection: i32) -> Grant {
         Grant {
             user: user.into(),
-            key: Key::new("ssh-ed25519", "AAA").unwrap(),
+            by: Credential::Key(Key::new("ssh-ed25519", "AAA").unwrap()),
             connection: process(connection),
         }
     }
@@ -180,11 +190,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_key_starts_nothing_but_a_session() {
+    fn a_line_of_a_key_or_a_person_starts_nothing_but_a_session() {
         let key = Key::new("ssh-ed25519", "AAA").unwrap();
         assert_eq!(
             line("0f", &key),
             "restrict,pty,command=\"gpu-bastion session --grant 0f\" ssh-ed25519 AAA\n"
+        );
+        assert_eq!(
+            principal("0f", "alice"),
+            "restrict,pty,command=\"gpu-bastion session --grant 0f\" alice\n"
         );
     }
 }

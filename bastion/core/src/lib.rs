@@ -1,6 +1,7 @@
 //! The bastion, without side effects.
 //!
-//! [`accounts`] and [`grants`] say who may log in. [`words`] reads a command line, which no shell runs.
+//! [`accounts`], [`certificates`] and [`grants`] say who may log in. [`agent`] is how ssh gets the bastion's
+//! own certificates. [`words`] reads a command line, which no shell runs.
 //! [`target`] finds the pod of a workspace. [`audit`] is the log: each line has the hash of the line
 //! before. [`protocol`] has the messages between a login's process and the broker.
 #![cfg_attr(
@@ -13,8 +14,10 @@
 )]
 
 pub mod accounts;
+pub mod agent;
 pub mod audit;
 pub mod calls;
+pub mod certificates;
 pub mod grants;
 pub mod hex;
 pub mod processes;

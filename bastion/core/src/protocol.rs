@@ -29,6 +29,13 @@ pub enum Ask {
         /// The key in base64.
         blob: String,
     },
+    /// sshd asks whether a certificate opens an account.
+    Certificate {
+        /// The name of the account.
+        user: String,
+        /// The certificate in base64.
+        blob: String,
+    },
     /// A session begins.
     Login {
         /// The secret of its grant.
@@ -65,7 +72,7 @@ pub enum Ask {
 /// The broker's answer.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Lines of `authorized_keys`. It is empty if the key opens no account.
+    /// Lines of `authorized_keys`, or of principals. It is empty if the key opens no account.
     Keys(String),
     /// The session may go on.
     Welcome {
@@ -75,6 +82,8 @@ pub enum Answer {
         namespace: String,
         /// The id of the session.
         session: String,
+        /// Whether the bastion logs in to workspaces for the person: `devctl ssh` behind its login.
+        enters: bool,
     },
     /// It is recorded.
     Recorded,

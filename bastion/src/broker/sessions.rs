@@ -3,35 +3,29 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
-use api::workspace::Placement;
-use bastion_core::accounts::{Accounts, Key};
+use bastion_core::accounts::{Accounts, Credential, Key};
 use bastion_core::audit::Event;
-use bastion_core::grants::{Grant, line};
+use bastion_core::certificates::shown;
+use bastion_core::grants::{Grant, line, principal};
 use bastion_core::hex::hex;
 use bastion_core::processes::{Process, connection};
-use bastion_core::protocol::{Answer, Ask, is_own};
-use bastion_core::target::{self, Target};
-use devctl_api_server::ApiServer;
-use devctl_core::host::{Api as _, Refused, Scope};
-use devctl_core::name::Host;
-use devctl_core::object::{Kind, Reference};
+use bastion_core::protocol::{Answer, Ask};
+use devctl_core::host::Refused;
 use devctl_core::problem::{Code, Problem};
-use devctl_core::workspace::Workspace;
+use jiff::Timestamp;
 use tokio::io::BufReader;
+use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpStream, UnixStream};
 use tracing::warn;
 
 use super::api::Person;
 use super::limits::Place;
 use super::processes::{is_alive, peer, remember};
+use super::random::bytes;
 use super::shared::Broker;
 use super::stream::{answer, hand_over, question};
-
-/// How long a connection to a pod may take.
-const CONNECT: Duration = Duration::from_secs(10);
+use super::workspaces::{dial, find};
 
 /// Serves one connection until its end.
 pub(super) async fn serve(broker: Arc<Broker>, stream: UnixStream) {
@@ -70,6 +64,10 @@ impl Connection {
                 let lines = self.keys(&user, &kind, &blob)?;
                 answer(&mut self.to, &Answer::Keys(lines)).await
             }
+            Some(Ask::Certificate { user, blob }) => {
+                let lines = self.principals(&user, &blob)?;
+                answer(&mut self.to, &Answer::Keys(lines)).await
+            }
             Some(Ask::Login { grant, source }) => self.login(&grant, source).await,
             Some(_) => Err(io::Error::other(
                 "a session without a login asked for something",
@@ -104,25 +102,46 @@ impl Connection {
 
     /// The line that lets a key in; empty if it opens no account of this name.
     fn keys(&self, user: &str, kind: &str, blob: &str) -> io::Result<String> {
-        let accounts = Arc::clone(&self.broker.accounts.borrow());
-        let key = Key::new(kind, blob).filter(|key| accounts.with_key(user, key).is_some());
-        let (Some(key), Some(connection)) = (key, self.asks_for_keys()) else {
+        let Some(key) = Key::new(kind, blob) else {
             return Ok(String::new());
         };
-        let secret = random()?;
+        let secret = self.granted(user, Credential::Key(key.clone()))?;
+        Ok(secret.map_or_else(String::new, |secret| line(&secret, &key)))
+    }
+
+    /// The line that lets a certificate in; empty if it opens no account of this name.
+    fn principals(&self, user: &str, blob: &str) -> io::Result<String> {
+        let shown = match shown(blob, user, Timestamp::now()) {
+            Ok(shown) => shown,
+            Err(why) => {
+                self.broker.metrics.login(&format!("Certificate{why:?}"));
+                return Ok(String::new());
+            }
+        };
+        let secret = self.granted(user, Credential::Certificate(shown))?;
+        Ok(secret.map_or_else(String::new, |secret| principal(&secret, user)))
+    }
+
+    /// The secret of a grant; none if this credential opens no account of this name.
+    fn granted(&self, user: &str, by: Credential) -> io::Result<Option<String>> {
+        let accounts = Arc::clone(&self.broker.accounts.borrow());
+        if accounts.admitted(user, &by).is_none() {
+            self.broker.metrics.login("WrongKey");
+            return Ok(None);
+        }
+        let Some(connection) = self.asks_for_keys() else {
+            return Ok(None);
+        };
+        let secret = hex(&bytes::<32>()?);
         let grant = Grant {
             user: user.to_owned(),
-            key: key.clone(),
+            by,
             connection,
         };
         let now = self.broker.began.elapsed();
         let mut grants = self.broker.grants();
         let is_issued = grants.issue(secret.clone(), grant, now, is_alive);
-        Ok(if is_issued {
-            line(&secret, &key)
-        } else {
-            String::new()
-        })
+        Ok(is_issued.then_some(secret))
     }
 
     async fn login(&mut self, secret: &str, source: String) -> io::Result<()> {
@@ -130,7 +149,7 @@ impl Connection {
         let grant = self.broker.grants().show(secret, &self.peer, now);
         let accounts = Arc::clone(&self.broker.accounts.borrow());
         let known = grant.and_then(|grant| {
-            let person = accounts.with_key(&grant.user, &grant.key)?;
+            let person = accounts.admitted(&grant.user, &grant.by)?;
             Some((person.namespace.to_string(), grant))
         });
         let Some((namespace, grant)) = known else {
@@ -138,8 +157,7 @@ impl Connection {
             let unknown = Problem::new(Code::NotLoggedIn, "NotKnown", message);
             return answer(&mut self.to, &Answer::Refused(unknown)).await;
         };
-        let id = random()?;
-        let session = id.get(..20).unwrap_or(&id).to_owned();
+        let session = hex(&bytes::<10>()?);
         let person = Person::new(&self.broker, grant.user.clone(), session.clone(), namespace);
         let place = match self.broker.limits.enter(&grant.user) {
             Ok(place) => place,
@@ -153,15 +171,23 @@ impl Connection {
         let opened = Event::SessionOpened {
             namespace: person.namespace.clone(),
             source,
-            credential: grant.key.to_string(),
+            credential: grant.by.to_string(),
         };
         person.record(opened).await?;
         self.broker.metrics.login("opened");
         let _counted = self.broker.metrics.session();
+        let _known = self.peer.first().map(|process| {
+            let known = super::agent::Session {
+                id: session.clone(),
+                user: grant.user.clone(),
+            };
+            self.broker.agent.know(*process, known)
+        });
         let welcome = Answer::Welcome {
             user: grant.user.clone(),
             namespace: person.namespace.clone(),
             session,
+            enters: self.broker.agent.has_authority(),
         };
         let reason = match answer(&mut self.to, &welcome).await {
             Ok(()) => self.session(&person, &grant, &place).await,
@@ -181,7 +207,7 @@ impl Connection {
     ) -> io::Result<String> {
         let mut accounts = self.broker.accounts.clone();
         let is_gone =
-            |accounts: &Arc<Accounts>| accounts.with_key(&grant.user, &grant.key).is_none();
+            |accounts: &Arc<Accounts>| accounts.admitted(&grant.user, &grant.by).is_none();
         let mut is_connected = false;
         let ended = tokio::select! {
             ended = self.answer_all(person, place, &mut is_connected) => ended.map(|()| "ended"),
@@ -244,7 +270,7 @@ impl Connection {
                     person.record(closed).await?;
                     answer(&mut self.to, &Answer::Recorded).await?;
                 }
-                Ask::Listen | Ask::Keys { .. } | Ask::Login { .. } => {
+                Ask::Listen | Ask::Keys { .. } | Ask::Certificate { .. } | Ask::Login { .. } => {
                     return Err(io::Error::other("a session asked for another login"));
                 }
             }
@@ -300,66 +326,6 @@ impl Connection {
     }
 }
 
-/// Finds the machine of a host, if the person may read the claim: the UID of the claim, the host, and the
-/// machine.
-async fn find(person: &Person, host: &str) -> Result<(String, String, Target), Problem> {
-    let host: Result<Host, String> = host.parse();
-    let host = host.map_err(|message| Problem::usage("NAME", message))?;
-    if !is_own(&host, &person.namespace) {
-        let message = format!(
-            "you reach workspaces of namespace {} only",
-            person.namespace
-        );
-        return Err(Problem::new(Code::Refused, "OtherNamespace", message).of(host.to_string()));
-    }
-    let reference = Reference::new(Kind::Claim, &person.namespace, host.workspace.as_str());
-    let api = person.api();
-    let claim = api.get(&reference).await;
-    let claim = claim.map_err(|refused| refused.problem(&reference))?;
-    let workspace = Workspace::new(&claim);
-    let scope = Scope::Namespace(person.namespace.clone());
-    let listed = |kind, api: ApiServer| {
-        let scope = &scope;
-        async move {
-            let all = Reference::new(kind, &person.namespace, "");
-            let listed = api.list(kind, scope).await;
-            listed.map_err(|refused| refused.problem(&all))
-        }
-    };
-    let found = match workspace.placement() {
-        Placement::Cluster => target::pod(workspace, &host, &listed(Kind::Pod, api).await?)?,
-        // The person has no right to read pools.
-        Placement::Ec2 => {
-            let pools = listed(Kind::SpotPool, person.bastion()).await?;
-            target::instance(workspace, &host, &pools, person.instance_address())?
-        }
-    };
-    Ok((workspace.uid().to_owned(), host.to_string(), found))
-}
-
-async fn dial(target: &Target) -> Result<std::net::TcpStream, Problem> {
-    let out_of_reach = |why: String| {
-        Problem::new(
-            Code::OutOfReach,
-            "OutOfReach",
-            format!("{}: {why}", target.node),
-        )
-        .next("try again; if it lasts, ask the platform team whether the bastion may reach workspaces")
-    };
-    let connected = tokio::time::timeout(CONNECT, TcpStream::connect(target.address)).await;
-    let stream = connected
-        .map_err(|_| out_of_reach("it does not answer".into()))?
-        .map_err(|error| out_of_reach(error.to_string()))?;
-    let plain = |stream: TcpStream| {
-        stream.set_nodelay(true)?;
-        let stream = stream.into_std()?;
-        // The session reads and writes with threads.
-        stream.set_nonblocking(false)?;
-        Ok(stream)
-    };
-    plain(stream).map_err(|error: io::Error| out_of_reach(error.to_string()))
-}
-
 /// The answer of an API server that has too many requests (RFC 6585, section 4).
 fn too_fast(problem: Problem) -> Refused {
     Refused {
@@ -368,12 +334,4 @@ fn too_fast(problem: Problem) -> Refused {
         message: problem.message,
         fields: Vec::new(),
     }
-}
-
-/// 32 random bytes of the kernel in hexadecimal digits.
-fn random() -> io::Result<String> {
-    use std::io::Read;
-    let mut bytes = [0; 32];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(hex(&bytes))
 }

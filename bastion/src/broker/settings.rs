@@ -29,6 +29,10 @@ pub(crate) struct Settings {
     /// Secret with the host key that all replicas have
     #[arg(long, default_value = "gpu-bastion-host-key")]
     pub(super) host_key: String,
+    /// Secret with the authority by which the bastion logs in to workspaces, in `devctl ssh` behind its
+    /// login; none for a bastion that only connects
+    #[arg(long)]
+    pub(super) user_authority: Option<String>,
     /// Address of metrics and probes
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub(super) metrics: SocketAddr,

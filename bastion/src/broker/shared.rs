@@ -13,6 +13,7 @@ use bastion_core::target::InstanceAddress;
 use kube::Client;
 use tokio::sync::watch;
 
+use super::agent::Agent;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use crate::log::Log;
@@ -21,6 +22,7 @@ use crate::log::Log;
 pub(super) struct Broker {
     pub(super) accounts: watch::Receiver<Arc<Accounts>>,
     pub(super) grants: Mutex<Grants>,
+    pub(super) agent: Arc<Agent>,
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
     /// The process of sshd that listens.

@@ -12,6 +12,10 @@ pub(super) struct Link {
     pub(super) channel: Mutex<Channel>,
     /// The person's namespace.
     pub(super) namespace: String,
+    /// The grant, by which ssh's way to workspaces logs in as this session did.
+    pub(super) grant: String,
+    /// Whether the bastion logs in to workspaces.
+    pub(super) enters: bool,
     /// The broker's answer to the login.
     pub(super) welcome: Answer,
 }

@@ -1,5 +1,5 @@
 //! The place where devctl's commands run behind the bastion's login: the API server by way of the
-//! broker, and no programs and no files.
+//! broker, ssh to workspaces, and no other programs and no files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,12 @@ use devctl_core::grammar::{Arguments, Command};
 use devctl_core::host::{Clock, Destination, Files, Piped, Program, Programs, Ran, Reach, Refused};
 use devctl_core::name;
 use devctl_core::problem::{Code, Problem};
+use devctl_core::ssh::client::Settings;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
 
 use super::link::Link;
+use super::ssh;
 
 /// The broker behind a session.
 pub(super) struct Place<'a>(pub(super) &'a Link);
@@ -40,7 +42,7 @@ impl Caller for Place<'_> {
 }
 
 /// Why a command does not run here; none if it does.
-pub(super) fn elsewhere(arguments: &Arguments, words: &[String]) -> Option<Problem> {
+pub(super) fn elsewhere(arguments: &Arguments, words: &[String], enters: bool) -> Option<Problem> {
     let shared = &arguments.shared;
     let option = [
         (shared.context.is_some(), "--context"),
@@ -53,7 +55,32 @@ pub(super) fn elsewhere(arguments: &Arguments, words: &[String]) -> Option<Probl
         let message = format!("{option} is not possible here: the bastion knows your namespace");
         return Some(Problem::usage(option, message));
     }
-    (!works_here(&arguments.command)).then(|| on_your_machine(words))
+    match needs(&arguments.command) {
+        Needs::Nothing => None,
+        Needs::Ssh if enters => None,
+        Needs::Ssh => Some(no_authority(words)),
+        Needs::OwnMachine => Some(on_your_machine(words)),
+    }
+}
+
+/// What a command needs beside the API server.
+enum Needs {
+    Nothing,
+    /// A login to the workspace.
+    Ssh,
+    /// Files or programs of the person's own machine.
+    OwnMachine,
+}
+
+/// The problem of a bastion that cannot log in to workspaces.
+fn no_authority(words: &[String]) -> Problem {
+    let line = words.join(" ");
+    Problem::new(
+        Code::Refused,
+        "NoAuthority",
+        "this bastion has no authority by which it logs in to workspaces",
+    )
+    .next(format!("run it on your own machine: devctl {line}"))
 }
 
 /// The problem of a command that needs files or programs of the person's own machine.
@@ -67,12 +94,16 @@ fn on_your_machine(words: &[String]) -> Problem {
     .next(format!("run it there: devctl {line}"))
 }
 
-/// Whether a command works behind the bastion's login.
-fn works_here(command: &Command) -> bool {
+fn needs(command: &Command) -> Needs {
     match command {
-        Command::Create(given) => given.file.is_none() && !given.git && given.key.is_empty(),
-        Command::Delete(given) => !given.git,
-        Command::List(_)
+        Command::Create(given) if given.file.is_some() || given.git || !given.key.is_empty() => {
+            Needs::OwnMachine
+        }
+        Command::Delete(given) if given.git => Needs::OwnMachine,
+        Command::Run(given) if given.sync.is_some() => Needs::OwnMachine,
+        Command::Create(_)
+        | Command::Delete(_)
+        | Command::List(_)
         | Command::Show(_)
         | Command::Why(_)
         | Command::Flavors(_)
@@ -80,8 +111,14 @@ fn works_here(command: &Command) -> bool {
         | Command::Cost(_)
         | Command::Stop(_)
         | Command::Start(_)
-        | Command::Extend(_) => true,
-        _ => false,
+        | Command::Extend(_) => Needs::Nothing,
+        Command::Ssh(_)
+        | Command::Run(_)
+        | Command::Jobs(_)
+        | Command::Logs(_)
+        | Command::Cancel(_)
+        | Command::Monitor(_) => Needs::Ssh,
+        _ => Needs::OwnMachine,
     }
 }
 
@@ -94,20 +131,20 @@ fn none<T>() -> io::Result<T> {
 
 #[async_trait]
 impl Programs for Place<'_> {
-    async fn run(&self, _: &Program) -> io::Result<i32> {
-        none()
+    async fn run(&self, program: &Program) -> io::Result<i32> {
+        ssh::run(self.0, program).await
     }
 
-    async fn capture(&self, _: &Program) -> io::Result<Ran> {
-        none()
+    async fn capture(&self, program: &Program) -> io::Result<Ran> {
+        ssh::capture(self.0, program).await
     }
 
-    async fn piped(&self, _: &Program) -> io::Result<Piped> {
-        none()
+    async fn piped(&self, program: &Program) -> io::Result<Piped> {
+        ssh::piped(self.0, program).await
     }
 
-    fn lines(&self, _: &Program) -> io::Result<BoxStream<'static, io::Result<String>>> {
-        none()
+    fn lines(&self, program: &Program) -> io::Result<BoxStream<'static, io::Result<String>>> {
+        ssh::lines(self.0, program)
     }
 
     fn own_path(&self) -> io::Result<PathBuf> {
@@ -131,6 +168,10 @@ impl Reach for Place<'_> {
 
     fn free_port(&self) -> io::Result<u16> {
         none()
+    }
+
+    fn settings(&self) -> Option<Settings> {
+        Some(ssh::settings())
     }
 }
 

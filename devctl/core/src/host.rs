@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::name;
 use crate::object::{Kind, Reference};
 use crate::problem::{Code, Problem};
+use crate::ssh::client::Settings;
 use crate::text::Line;
 
 /// The place where devctl runs.
@@ -214,6 +215,10 @@ pub trait Reach: Send + Sync {
     ) -> io::Result<()>;
     /// A port of this machine that no program uses now.
     fn free_port(&self) -> io::Result<u16>;
+    /// The settings by which ssh reaches workspaces from here; none if its way is devctl's `proxy`.
+    fn settings(&self) -> Option<Settings> {
+        None
+    }
 }
 
 /// A program with its arguments, which no shell reads.

@@ -8,9 +8,10 @@ import yaml
 
 from bastion.door import NAMESPACE, Door, Visitor
 from cluster.conftest import flavors, image, keys, new_user
-from cluster.workspaces import Workspaces
+from cluster.workspaces import Key, Workspaces
 from environment import registry, variants
 from environment.cluster import Cluster
+from environment.objects import Object
 from environment.waiting import until
 
 # Fixtures of other suites.
@@ -20,13 +21,20 @@ ROOT = Path(__file__).parents[3]
 LABELS = {"app.kubernetes.io/name": "gpu-bastion"}
 
 
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The private key of an authority whose certificates open accounts."""
+    return Key.generate(tmp_path_factory.mktemp("authority"), "idp").private
+
+
 @pytest.fixture(scope="session", autouse=True)
 def door(
-    cluster: Cluster, flavors: None, tmp_path_factory: pytest.TempPathFactory
+    cluster: Cluster,
+    flavors: None,
+    authority: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Door:
     """Two replicas of the bastion, and Compositions that know it."""
-    peers = {"bastion": {"namespace": NAMESPACE, "podLabels": LABELS}}
-    variants.composition(cluster, "gpudevworkspaces", peers)
     access = {"access": "Bastion"}
     variants.composition(cluster, "devusers", access, of="devusers")
     reference = registry.newest("images/bastion", "bastion")
@@ -34,11 +42,30 @@ def door(
         text = (ROOT / f"bastion/manifests/{name}.yaml").read_text()
         for document in yaml.safe_load_all(text.replace("IMAGE", reference)):
             cluster.apply(document)
+            if document["kind"] == "Namespace":
+                cluster.apply(trusted(authority))
     cluster.kubectl(
         *("rollout", "status", "statefulset/gpu-bastion", "-n", NAMESPACE),
         "--timeout=180s",
     )
-    return Door(cluster, tmp_path_factory.mktemp("bastion"))
+    door = Door(cluster, tmp_path_factory.mktemp("bastion"))
+    policy = {
+        "bastion": {"namespace": NAMESPACE, "podLabels": LABELS},
+        "ssh": {"userAuthorities": [door.authority()]},
+    }
+    variants.composition(cluster, "gpudevworkspaces", policy)
+    return door
+
+
+def trusted(authority: Path) -> Object:
+    """The ConfigMap with the authorities whose certificates open accounts."""
+    public = authority.with_suffix(".pub").read_text()
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "gpu-bastion-user-authorities", "namespace": NAMESPACE},
+        "data": {"keys": public},
+    }
 
 
 @pytest.fixture

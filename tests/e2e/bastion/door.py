@@ -1,5 +1,6 @@
 """The bastion as people and the platform team see it: ssh, and the audit log."""
 
+import base64
 import json
 import os
 import subprocess
@@ -122,6 +123,14 @@ class Door:
         addresses = [self.address(replica) for replica in range(2)]
         known.write_text("".join(f"[{one}]:{PORT} {public}\n" for one in addresses))
         return known
+
+    def authority(self) -> str:
+        """The public key of the authority by which the bastion logs in to workspaces."""
+        name = "gpu-bastion-user-authority"
+        secret = self.cluster.get("secret", name, NAMESPACE)
+        assert secret is not None
+        public = base64.b64decode(secret["data"]["user_authority.pub"]).decode()
+        return " ".join(public.split()[:2])
 
     def visitor(self, name: str, key: Key, replica: int = 0) -> Visitor:
         return Visitor(name, key, self.address(replica), self.known_hosts())

@@ -27,7 +27,7 @@ pub enum Event {
         namespace: String,
         /// The address from which they connected.
         source: String,
-        /// The key by which they logged in.
+        /// The key or the certificate by which they logged in.
         credential: String,
     },
     /// A person with the right key is not let in now.
@@ -66,6 +66,15 @@ pub enum Event {
         method: String,
         /// The path and the query.
         path: String,
+    },
+    /// The broker makes a certificate with which the person logs in to workspaces. It is written before ssh
+    /// has it.
+    #[serde(rename = "certificate.issued")]
+    CertificateIssued {
+        /// The name of the certificate, which sshd of the workspace writes to its log.
+        id: String,
+        /// How many seconds it is valid.
+        seconds: u64,
     },
     /// The broker connects to a workspace. It is written before it connects.
     #[serde(rename = "connection.opened")]

@@ -9,7 +9,7 @@ use crate::host::{Host, Piped, Program, Ran, Scope};
 use crate::name::Name;
 use crate::object::{Kind, Reference, text};
 use crate::problem::{Code, Problem};
-use crate::ssh::client::Client;
+use crate::ssh::client::{Client, Proxied};
 use crate::workspace::Workspace;
 
 /// A command of one call of devctl.
@@ -73,7 +73,10 @@ impl Call<'_> {
     }
 
     /// Does something with the user's ssh.
-    pub(super) fn with_ssh<T>(&self, plan: impl FnOnce(&Client<'_>) -> T) -> Result<T, Problem> {
+    pub(super) fn with_ssh<T>(&self, plan: impl FnOnce(&Client) -> T) -> Result<T, Problem> {
+        if let Some(way) = self.host.reach.settings() {
+            return Ok(plan(&Client::new(way)));
+        }
         let devctl = self.host.programs.own_path().map_err(|error| {
             Problem::new(
                 Code::Failed,
@@ -81,14 +84,13 @@ impl Call<'_> {
                 format!("devctl does not find itself: {error}"),
             )
         })?;
-        let options = self.own_options();
-        let known_hosts = self.known_hosts();
-        Ok(plan(&Client {
+        let proxied = Proxied {
             devctl: &devctl,
-            options: &options,
-            known_hosts: &known_hosts,
+            options: &self.own_options(),
+            known_hosts: &self.known_hosts(),
             identity: self.shared.identity.as_deref(),
-        }))
+        };
+        Ok(plan(&proxied.client()))
     }
 
     /// devctl's own file of ssh's configuration.

@@ -6,9 +6,16 @@ use crate::host::Program;
 use crate::name::Host;
 use crate::ssh::{PORT, USER};
 
-/// How ssh reaches workspaces.
+/// Settings of ssh (`ssh_config(5)`), by name.
+pub type Settings = Vec<(&'static str, String)>;
+
+/// The user's ssh, with the settings by which it reaches workspaces.
 #[derive(Clone, Debug)]
-pub struct Client<'a> {
+pub struct Client(Settings);
+
+/// The way by devctl's own `proxy`.
+#[derive(Clone, Debug)]
+pub struct Proxied<'a> {
     /// The path of devctl.
     pub devctl: &'a Path,
     /// Options that devctl's `proxy` gets: which cluster, which namespace.
@@ -19,7 +26,22 @@ pub struct Client<'a> {
     pub identity: Option<&'a Path>,
 }
 
-impl Client<'_> {
+impl Client {
+    /// ssh with these settings beside those of every place.
+    pub fn new(way: Settings) -> Self {
+        let everywhere = [
+            ("User", USER.into()),
+            ("Port", PORT.to_string()),
+            ("GlobalKnownHostsFile", "none".into()),
+            ("StrictHostKeyChecking", "yes".into()),
+            ("UpdateHostKeys", "no".into()),
+            ("CheckHostIP", "no".into()),
+            ("CanonicalizeHostname", "no".into()),
+            ("ServerAliveInterval", "15".into()),
+        ];
+        Self(everywhere.into_iter().chain(way).collect())
+    }
+
     /// `ssh HOST COMMAND…`. The remote shell reads the words of the command (`ssh(1)`).
     pub fn ssh(&self, host: &Host, flags: &[&str], command: &[String]) -> Program {
         let mut arguments = self.settings("-o");
@@ -41,20 +63,23 @@ impl Client<'_> {
 
     /// The settings as one line each, for a file of ssh's configuration.
     pub fn lines(&self) -> Vec<String> {
-        let settings = self.pairs().into_iter();
+        let settings = self.0.iter();
         settings
             .map(|(key, value)| format!("{key} {value}"))
             .collect()
     }
 
     fn settings(&self, flag: &str) -> Vec<String> {
-        let settings = self.pairs().into_iter();
+        let settings = self.0.iter();
         settings
             .flat_map(|(key, value)| [flag.to_owned(), format!("{key}={value}")])
             .collect()
     }
+}
 
-    fn pairs(&self) -> Vec<(&'static str, String)> {
+impl Proxied<'_> {
+    /// ssh whose `ProxyCommand` is devctl.
+    pub fn client(&self) -> Client {
         // An editor may have another environment than the shell in which devctl was run.
         let words = [
             self.devctl.display().to_string(),
@@ -69,19 +94,11 @@ impl Client<'_> {
         let proxy: Vec<String> = words.chain(["%n".into(), "%p".into()]).collect();
         let quoted = |path: &Path| format!("\"{}\"", tokens(&path.display().to_string()));
         let identity = self.identity.map(|path| ("IdentityFile", quoted(path)));
-        let settings = [
-            ("User", USER.into()),
-            ("Port", PORT.to_string()),
+        let way = [
             ("ProxyCommand", proxy.join(" ")),
             ("UserKnownHostsFile", quoted(self.known_hosts)),
-            ("GlobalKnownHostsFile", "none".into()),
-            ("StrictHostKeyChecking", "yes".into()),
-            ("UpdateHostKeys", "no".into()),
-            ("CheckHostIP", "no".into()),
-            ("CanonicalizeHostname", "no".into()),
-            ("ServerAliveInterval", "15".into()),
         ];
-        settings.into_iter().chain(identity).collect()
+        Client::new(way.into_iter().chain(identity).collect())
     }
 }
 
@@ -103,13 +120,14 @@ pub fn tokens(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn client<'a>(devctl: &'a str, options: &'a [String]) -> Client<'a> {
-        Client {
+    fn client(devctl: &str, options: &[String]) -> Client {
+        let proxied = Proxied {
             devctl: Path::new(devctl),
             options,
             known_hosts: Path::new("/home/a b/known_hosts"),
             identity: None,
-        }
+        };
+        proxied.client()
     }
 
     #[test]

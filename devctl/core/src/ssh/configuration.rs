@@ -7,7 +7,7 @@ use crate::ssh::client::Client;
 use crate::text::{Line, Style};
 
 /// The content of devctl's own file.
-pub fn stanza(client: &Client<'_>) -> String {
+pub fn stanza(client: &Client) -> String {
     let head = format!(
         "# Workspaces, by devctl config-ssh. devctl writes this file; put your own settings into the\n\
          # file that includes it.\nHost *{DOMAIN}"
