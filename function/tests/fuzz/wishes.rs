@@ -163,7 +163,7 @@ pub fn policy(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
                 json!({"capacityType": "Spot", "image": "plain"}),
             ),
             (&["sshCidrCeiling"], json!(null)),
-            (&["minimumRefreshSeconds"], json!(3600)),
+            (&["minimumRefreshInterval"], json!("1h")),
             (&["refreshSecond"], json!(3)),
             (&["behaviourVersion"], json!("v2")),
             (&["behaviourVersion"], json!("v3")),

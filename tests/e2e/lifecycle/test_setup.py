@@ -54,7 +54,7 @@ class Supplied:
         policy: Object = {
             "catalogue": {"name": self.name},
             "instance": {"sudo": True, **instance},
-            "minimumRefreshSeconds": 10,
+            "minimumRefreshInterval": "10s",
         }
         self.machine.composition = variants.composition(self.cluster, self.name, policy)
 
