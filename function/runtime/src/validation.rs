@@ -4,8 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::LazyLock;
 
-use jsonschema::error::ValidationErrorKind as Kind;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use jsonschema::{JsonType, PatternOptions, ValidationError, Validator};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -141,6 +141,10 @@ fn compile<T: JsonSchema>() -> Result<Validator, String> {
 }
 
 fn describe(root: &str, explain: Explain, error: &ValidationError<'_>) -> Vec<Violation> {
+    if let Some(errors) = beside_null(error) {
+        let errors = errors.iter();
+        return errors.flat_map(|e| describe(root, explain, e)).collect();
+    }
     let path = dotted(root, error.instance_path().as_str());
     let problem = match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
@@ -168,6 +172,29 @@ fn describe(root: &str, explain: Explain, error: &ValidationError<'_>) -> Vec<Vi
         },
     };
     vec![Violation::new(path, problem)]
+}
+
+/// The errors of an optional value: in its schema, null is the other alternative. None for an error of
+/// another schema.
+fn beside_null<'e>(error: &'e ValidationError<'_>) -> Option<&'e [ValidationError<'static>]> {
+    let Kind::AnyOf { context } = error.kind() else {
+        return None;
+    };
+    let is_null = |errors: &[ValidationError<'_>]| {
+        let mut kinds = errors.iter().map(ValidationError::kind);
+        kinds.any(|kind| {
+            matches!(
+                kind,
+                Kind::Type {
+                    kind: TypeKind::Single(JsonType::Null)
+                }
+            )
+        })
+    };
+    match context.as_slice() {
+        [value, other] if is_null(other) => Some(value),
+        _ => None,
+    }
 }
 
 /// The values that a field may have. In the schema, a documented enum has one alternative for each

@@ -132,8 +132,10 @@ mod tests {
                 json!(["10.0.0.0/8", "0.0.0.0/00"]),
                 "input.bastion.cidrs[1]: must",
             ),
-            // The schema refuses it, and names the whole object.
-            (json!(["10.0.0.0/8", "::/0"]), "input.bastion: "),
+            (
+                json!(["10.0.0.0/8", "::/0"]),
+                "input.bastion.cidrs[1]: write an IPv4 network",
+            ),
             (
                 json!(["10.0.0.0/33"]),
                 "input.bastion.cidrs[0]: must be an IPv4 network",
