@@ -87,6 +87,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
         began: Instant::now(),
     });
     tokio::spawn(agent::serve(Arc::clone(&broker), for_ssh));
+    tokio::spawn(Arc::clone(&broker).try_the_log_again());
     info!("ready");
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     loop {

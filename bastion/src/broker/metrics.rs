@@ -1,7 +1,6 @@
 //! Metrics and probes of the broker, by HTTP.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use http::header::CONTENT_TYPE;
@@ -34,7 +33,7 @@ pub(super) struct Metrics {
     logins: Family<Outcome, Counter>,
     connections: Family<Outcome, Counter>,
     audit: Histogram,
-    is_audit_written: AtomicBool,
+    is_audit_written: Gauge,
     registry: Registry,
 }
 
@@ -45,23 +44,26 @@ impl Metrics {
             (Gauge::default(), Family::default(), Family::default());
         let audit = Histogram::new(SECONDS);
         registry.register("sessions", "Sessions that are open", sessions.clone());
-        registry.register(
-            "logins",
-            "Logins with the right key, by result",
-            logins.clone(),
-        );
+        registry.register("logins", "Logins, by result", logins.clone());
         registry.register(
             "connections",
             "Connections to workspaces, by result",
             connections.clone(),
         );
         registry.register("audit_seconds", "Until an event is on disk", audit.clone());
+        let is_audit_written = Gauge::default();
+        is_audit_written.set(1);
+        registry.register(
+            "audit_writable",
+            "Whether the last event could be written",
+            is_audit_written.clone(),
+        );
         Self {
             sessions,
             logins,
             connections,
             audit,
-            is_audit_written: AtomicBool::new(true),
+            is_audit_written,
             registry,
         }
     }
@@ -85,7 +87,12 @@ impl Metrics {
     /// Measures a write of the audit log.
     pub(super) fn audit(&self, began: Instant, is_written: bool) {
         self.audit.observe(began.elapsed().as_secs_f64());
-        self.is_audit_written.store(is_written, Ordering::Relaxed);
+        self.is_audit_written.set(i64::from(is_written));
+    }
+
+    /// Whether the last event of the audit log could be written.
+    pub(super) fn is_audit_written(&self) -> bool {
+        self.is_audit_written.get() == 1
     }
 
     /// A broker whose audit log cannot be written refuses everything, so it is not ready.
@@ -99,9 +106,7 @@ impl Metrics {
                 }
             }
             "/healthz" => (StatusCode::OK, "alive\n".to_owned()),
-            "/readyz" if self.is_audit_written.load(Ordering::Relaxed) => {
-                (StatusCode::OK, "ready\n".to_owned())
-            }
+            "/readyz" if self.is_audit_written() => (StatusCode::OK, "ready\n".to_owned()),
             "/readyz" => {
                 let why = "the audit log cannot be written\n".to_owned();
                 (StatusCode::SERVICE_UNAVAILABLE, why)
@@ -154,6 +159,25 @@ mod tests {
         assert_eq!(metrics.answer("/healthz").0, StatusCode::OK);
         metrics.audit(Instant::now(), true);
         assert_eq!(metrics.answer("/readyz").0, StatusCode::OK);
+    }
+
+    #[test]
+    fn alerts_ask_for_metrics_that_there_are() {
+        const ALERTS: &str = include_str!("../../../docs/monitoring/bastion-alerts.yaml");
+        let metrics = Metrics::new();
+        metrics.login("opened");
+        metrics.connection("opened");
+        metrics.audit(Instant::now(), true);
+        let there = metrics.answer(METRICS).1;
+        let words = ALERTS.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let asked: Vec<&str> = words
+            .filter(|word| word.starts_with("gpu_bastion_"))
+            .collect();
+        assert!(asked.len() >= 4, "{asked:?}");
+        for metric in asked {
+            let begins = |line: &str| line.starts_with(metric);
+            assert!(there.lines().any(begins), "{metric}: {there}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bastion_core::accounts::Accounts;
 use bastion_core::audit::{Entry, Event};
@@ -12,11 +12,15 @@ use bastion_core::processes::Process;
 use bastion_core::target::InstanceAddress;
 use kube::Client;
 use tokio::sync::watch;
+use tracing::warn;
 
 use super::agent::Agent;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use crate::log::Log;
+
+/// How often a log that could not be written is tried.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// What all connections share.
 pub(super) struct Broker {
@@ -54,6 +58,19 @@ impl Broker {
         let written = self.log.write(entry).await;
         self.metrics.audit(began, written.is_ok());
         written
+    }
+
+    /// Writes to the audit log as long as it cannot be written. Kubernetes sends nobody to a replica that is
+    /// not ready, so nobody else would find out that there is room again.
+    pub(super) async fn try_the_log_again(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(TRY_AGAIN).await;
+            if !self.metrics.is_audit_written()
+                && let Err(error) = self.record(None, Event::Writable).await
+            {
+                warn!(%error, "the audit log cannot be written; nobody is served");
+            }
+        }
     }
 
     pub(super) fn grants(&self) -> MutexGuard<'_, Grants> {

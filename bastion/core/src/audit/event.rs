@@ -20,6 +20,9 @@ pub enum Event {
         /// The sessions that are open: the id and the person of each.
         open: Vec<(String, String)>,
     },
+    /// The log can be written again. Meanwhile the broker did nothing for anybody.
+    #[serde(rename = "log.writable")]
+    Writable,
     /// A person logged in.
     #[serde(rename = "session.opened")]
     SessionOpened {
