@@ -1,5 +1,6 @@
 """A platform whose users come through the bastion, and have no rights of their own."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from environment import registry, variants
 from environment.cluster import Cluster
 from environment.objects import Object
 from environment.waiting import until
+from lifecycle.conftest import agent_url, booting_policy
 
 # Fixtures of other suites.
-__all__ = ["flavors", "image", "keys", "new_user"]
+__all__ = ["agent_url", "booting_policy", "flavors", "image", "keys", "new_user"]
 
 ROOT = Path(__file__).parents[3]
 LABELS = {"app.kubernetes.io/name": "gpu-bastion"}
@@ -31,6 +33,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def door(
     cluster: Cluster,
     flavors: None,
+    limits: None,
+    booting_policy: Object,
     authority: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Door:
@@ -40,6 +44,10 @@ def door(
     reference = registry.newest("images/bastion", "bastion")
     for name in ("bastion", "constrained-impersonation"):
         text = (ROOT / f"bastion/manifests/{name}.yaml").read_text()
+        # The emulator's machines are reached at their public addresses.
+        text = text.replace(
+            "args: [broker,", "args: [broker, --instance-address, public,"
+        )
         for document in yaml.safe_load_all(text.replace("IMAGE", reference)):
             cluster.apply(document)
             if document["kind"] == "Namespace":
@@ -49,12 +57,35 @@ def door(
         "--timeout=180s",
     )
     door = Door(cluster, tmp_path_factory.mktemp("bastion"))
+    pods = allowed(cluster, network_of_pods(cluster))
+    agent = {"image": registry.newest("images/agent", "devctl"), "reportInterval": "5s"}
     policy = {
-        "bastion": {"namespace": NAMESPACE, "podLabels": LABELS},
+        **booting_policy,
+        "cluster": {"agent": agent},
+        "bastion": {"namespace": NAMESPACE, "podLabels": LABELS, "cidrs": [pods]},
         "ssh": {"userAuthorities": [door.authority()]},
     }
     variants.composition(cluster, "gpudevworkspaces", policy)
     return door
+
+
+def network_of_pods(cluster: Cluster) -> str:
+    (node,) = json.loads(cluster.kubectl("get", "nodes", "-o", "json"))["items"]
+    network: str = node["spec"]["podCIDR"]
+    return network
+
+
+def allowed(cluster: Cluster, network: str) -> str:
+    """The network, once the platform's limits allow it."""
+    name = "gpu-workspace-limits"
+    found = cluster.get("environmentconfigs", name, "default")
+    assert found is not None
+    networks = sorted({*found["data"]["sshCidrCeiling"], network})
+    cluster.kubectl(
+        *("patch", "environmentconfig", name, "--type=merge"),
+        *("-p", json.dumps({"data": {"sshCidrCeiling": networks}})),
+    )
+    return network
 
 
 def trusted(authority: Path) -> Object:
