@@ -1,5 +1,6 @@
 """A platform whose users come through the bastion, and have no rights of their own."""
 
+import ipaddress
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +58,7 @@ def door(
         "--timeout=180s",
     )
     door = Door(cluster, tmp_path_factory.mktemp("bastion"))
-    pods = allowed(cluster, network_of_pods(cluster))
+    pods = allowed(cluster, network_of_pods(door))
     agent = {"image": registry.newest("images/agent", "devctl"), "reportInterval": "5s"}
     policy = {
         **booting_policy,
@@ -69,10 +70,9 @@ def door(
     return door
 
 
-def network_of_pods(cluster: Cluster) -> str:
-    (node,) = json.loads(cluster.kubectl("get", "nodes", "-o", "json"))["items"]
-    network: str = node["spec"]["podCIDR"]
-    return network
+def network_of_pods(door: Door) -> str:
+    """The network of the one node of a local cluster."""
+    return str(ipaddress.ip_network(f"{door.address()}/24", strict=False))
 
 
 def allowed(cluster: Cluster, network: str) -> str:

@@ -8,7 +8,6 @@ from bastion.conftest import network_of_pods
 from bastion.door import Door, Visitor
 from bastion.test_skeleton import known_hosts
 from cluster.workspaces import Workspaces
-from environment.cluster import Cluster
 from environment.ec2 import Ec2
 
 
@@ -16,7 +15,6 @@ def test_a_person_enters_an_instance_through_the_bastion(
     alice: Workspaces,
     enter: Callable[..., Visitor],
     door: Door,
-    cluster: Cluster,
     tmp_path: Path,
 ) -> None:
     visitor = enter(alice)
@@ -44,5 +42,5 @@ def test_a_person_enters_an_instance_through_the_bastion(
         if rule.get("FromPort") == 22
         for network in rule["IpRanges"]
     }
-    assert networks == {network_of_pods(cluster)}
+    assert networks == {network_of_pods(door)}
     visitor.says("delete", "vm", "--yes")
