@@ -207,5 +207,6 @@ def test_the_image_has_no_shell_and_the_session_no_token(
             cluster.kubectl(*execute, shell, "-c", "true")
     (sshd,) = [one for one in pod["spec"]["containers"] if one["name"] == "sshd"]
     mounted = [one["mountPath"] for one in sshd["volumeMounts"]]
-    assert mounted == ["/run/gpu-bastion", "/var/lib/extrausers"]
+    authorities = "/etc/gpu-bastion-authorities"
+    assert mounted == ["/run/gpu-bastion", "/var/lib/extrausers", authorities]
     assert pod["spec"]["automountServiceAccountToken"] is False
