@@ -1,9 +1,10 @@
 """A platform whose users come through the bastion, and have no rights of their own."""
 
-import ipaddress
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -58,21 +59,27 @@ def door(
         "--timeout=180s",
     )
     door = Door(cluster, tmp_path_factory.mktemp("bastion"))
-    pods = allowed(cluster, network_of_pods(door))
+    network = allowed(cluster, seen_by_machines())
     agent = {"image": registry.newest("images/agent", "devctl"), "reportInterval": "5s"}
     policy = {
         **booting_policy,
         "cluster": {"agent": agent},
-        "bastion": {"namespace": NAMESPACE, "podLabels": LABELS, "cidrs": [pods]},
+        "bastion": {"namespace": NAMESPACE, "podLabels": LABELS, "cidrs": [network]},
         "ssh": {"userAuthorities": [door.authority()]},
     }
     variants.composition(cluster, "gpudevworkspaces", policy)
     return door
 
 
-def network_of_pods(door: Door) -> str:
-    """The network of the one node of a local cluster."""
-    return str(ipaddress.ip_network(f"{door.address()}/24", strict=False))
+def seen_by_machines() -> str:
+    """The network of the bastion as the emulator's machines see it: a node gives packets
+    of pods to machines the address of the machines' gateway. It has the second number
+    245 where the emulator has 244 (tests/cluster/src/addresses.rs)."""
+    endpoint = urlsplit(os.environ["AWS_ENDPOINT_URL"]).hostname
+    assert endpoint is not None
+    first, second, *rest = endpoint.split(".")
+    assert (first, second) == ("10", "244")
+    return ".".join(["10", "245", *rest]) + "/32"
 
 
 def allowed(cluster: Cluster, network: str) -> str:

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from bastion.conftest import network_of_pods
+from bastion.conftest import seen_by_machines
 from bastion.door import Door, Visitor
 from bastion.test_skeleton import known_hosts
 from cluster.workspaces import Workspaces
@@ -42,5 +42,5 @@ def test_a_person_enters_an_instance_through_the_bastion(
         if rule.get("FromPort") == 22
         for network in rule["IpRanges"]
     }
-    assert networks == {network_of_pods(door)}
+    assert networks == {seen_by_machines()}
     visitor.says("delete", "vm", "--yes")
