@@ -74,7 +74,7 @@ def door(
 def seen_by_machines() -> str:
     """The network of the bastion as the emulator's machines see it: a node gives packets
     of pods to machines the address of the machines' gateway. It has the second number
-    245 where the emulator has 244 (tests/cluster/src/addresses.rs)."""
+    245 where the emulator has 244 (tests/cluster/src/network.rs)."""
     endpoint = urlsplit(os.environ["AWS_ENDPOINT_URL"]).hostname
     assert endpoint is not None
     first, second, *rest = endpoint.split(".")
