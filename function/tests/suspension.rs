@@ -60,7 +60,7 @@ fn authorized_keys(resources: &BTreeMap<String, Value>) -> &Value {
 /// The claim and the catalogue have keys of the same person, and a certificate names the person.
 #[test]
 fn no_key_of_a_suspended_owner_opens_their_pods() {
-    let authority = json!({"input": {"ssh": {"userAuthorities": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAuthority"]}}});
+    let authority = json!({"input": {"ssh": {"userAuthorities": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAuthorityAuthorityAuthorityAuthorityAuthori"]}}});
     let own = json!({"observed": {"composite": {"resource": {"spec": {"parameters": {
         "ssh": {"publicKeys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOwn own"]}
     }}}}}});

@@ -108,6 +108,10 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "the Composition's policy is not usable: input.allowedInstanceType: is no known field",
     ),
     (
+        "policy-authority",
+        "the Composition's policy is not usable: input.ssh.userAuthorities[0]: is damaged: its data is no public key of its type; copy the whole line of the authority's .pub file",
+    ),
+    (
         "policy-on-demand-before-v3",
         "the Composition's policy is not usable: input.onDemand: SpotPool needs behaviourVersion v3 or later",
     ),

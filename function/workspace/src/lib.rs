@@ -2,6 +2,7 @@
 //! lifecycle and cost.
 
 pub mod access;
+mod authorities;
 pub mod bastion;
 pub mod catalogue;
 pub mod cause;

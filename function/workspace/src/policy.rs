@@ -8,7 +8,7 @@ use function_runtime::input;
 use function_runtime::validation::{Schema, Violation, Violations};
 use serde_json::Value;
 
-use crate::{bastion, image_digest, ssh_networks};
+use crate::{authorities, bastion, image_digest, ssh_networks};
 
 static POLICY: Schema<WorkspacePolicy> = Schema::of("input", patterns::message);
 
@@ -27,6 +27,7 @@ pub fn read(input: Option<&Value>) -> Result<WorkspacePolicy, Violations> {
     check_provider_config_ref(input, &mut violations);
     check_networks(&policy, &mut violations);
     violations.extend(bastion::violations(&policy));
+    violations.extend(authorities::violations(&policy));
     check_tags(&policy, &mut violations);
     violations.extend(agent_by_tag(&policy));
     violations.extend(on_demand_before_v3(&policy));

@@ -4,6 +4,8 @@ use api::catalogue::Catalogue;
 use api::policy::WorkspacePolicy;
 use api::workspace::WorkspaceParameters;
 
+use crate::authorities;
+
 /// Who may log in to a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublicKeys {
@@ -33,7 +35,7 @@ impl PublicKeys {
         }
         Self {
             keys,
-            authorities: authorities(policy, owner),
+            authorities: authorities::lines(policy, owner),
         }
     }
 
@@ -41,16 +43,6 @@ impl PublicKeys {
     pub fn lines(self) -> Vec<String> {
         [self.keys, self.authorities].concat()
     }
-}
-
-/// The lines of certificate authorities (sshd(8), section about the format of `authorized_keys`).
-/// They name the owner as the only principal. The pattern of owners' names has no character that
-/// could end the quotes.
-fn authorities(policy: &WorkspacePolicy, owner: &str) -> Vec<String> {
-    let authorities = policy.ssh.iter().flat_map(|ssh| &ssh.user_authorities);
-    authorities
-        .map(|key| format!("cert-authority,principals=\"{owner}\" {key}"))
-        .collect()
 }
 
 /// The message for a workspace without a key. `elsewhere` names another place for keys.
