@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::CapacityType;
 use crate::cost::BudgetPolicy;
-use crate::patterns::{DURATION, INSTANCE_TYPES, REGION};
+use crate::patterns::{DURATION, INSTANCE_TYPES, REGION, SECURITY_GROUP};
 use crate::policy::{OwnerBinding, PolicyCeilings};
 
 /// Limits of the workspaces of all Compositions. A policy can set stricter limits, and no weaker
@@ -43,6 +43,11 @@ pub struct WorkspaceLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub ssh_max_addresses: Option<u64>,
+    /// Security groups that policies may name for their bastion. Default: any, or none beside
+    /// `sshCidrCeiling`, because nobody knows the addresses of a group's members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 20), inner(length(max = 20), regex(pattern = SECURITY_GROUP)))]
+    pub bastion_security_group_ids: Option<Vec<String>>,
     /// Limits on how long workspaces run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<LifecycleLimits>,

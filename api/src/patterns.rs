@@ -61,6 +61,7 @@ const ALL: &[Pattern] = &[
     PYTORCH_VERSION,
     REGION,
     ROLE_ARN,
+    SECURITY_GROUP,
     SESSION_NAME,
     SHA256,
     SUB_PATH,
@@ -255,6 +256,11 @@ pub(crate) const ROLE_ARN: Pattern = Pattern {
     regex: r"^arn:[a-z-]+:iam::[0-9]{12}:role/.+$",
     message: "write the ARN of an IAM role, for example \
               arn:aws:iam::123456789012:role/gpu-workspaces",
+};
+
+pub(crate) const SECURITY_GROUP: Pattern = Pattern {
+    regex: r"^sg-[0-9a-f]{8,17}$",
+    message: "write the id of a security group, for example sg-0123456789abcdef0",
 };
 
 /// The name of a role's session: the characters that AWS allows.

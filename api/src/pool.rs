@@ -17,6 +17,7 @@ use crate::managed::{
 };
 use crate::patterns::{
     DATE_TIME, INSTANCE_TYPE, IPV4_NETWORK, KMS_KEY, MACHINE_IMAGE, POOL_KEY, REGION,
+    SECURITY_GROUP,
 };
 
 mod status;
@@ -330,4 +331,9 @@ pub struct PoolSsh {
     #[serde(default)]
     #[schemars(length(max = 50), inner(length(max = 18), regex(pattern = IPV4_NETWORK)))]
     pub allowed_cidrs: Vec<String>,
+    /// Security groups whose members may connect to port 22 by their private addresses. They are in
+    /// the VPC of the instances, or in a VPC of the same account and region that is peered with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5), inner(length(max = 20), regex(pattern = SECURITY_GROUP)))]
+    pub allowed_security_group_ids: Vec<String>,
 }

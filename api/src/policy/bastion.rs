@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::patterns::{DNS_LABEL, IPV4_NETWORK};
+use crate::patterns::{DNS_LABEL, IPV4_NETWORK, SECURITY_GROUP};
 
 /// The bastion: a server behind which the workspaces are. It may connect to port 22 of each of them.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,13 @@ pub struct BastionPolicy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 18), regex(pattern = IPV4_NETWORK)))]
     pub cidrs: Vec<String>,
+    /// Security group of the bastion. Its members may connect to workspaces on EC2 by their private
+    /// addresses. The group is in the VPC of the workspaces, or in a VPC of the same account and
+    /// region that is peered with it. It needs exactly one entry in `allowedRegions`: that of the
+    /// group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 20), regex(pattern = SECURITY_GROUP))]
+    pub security_group_id: Option<String>,
     /// Whether only the bastion may connect. If it is `true`, claims must not name networks, and
     /// `defaults.sshCidrs` has no effect. A running workspace stays, and its networks are closed.
     #[serde(default)]

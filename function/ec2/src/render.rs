@@ -36,21 +36,23 @@ const OTHER_OFFERING: &str = "changed instance types or market take effect on th
 /// the platform's limits.
 pub fn render(request: &Request, composite: Composite<'_>, limits: Option<&str>) -> Response {
     let claimed = Claimed::read(request, composite, limits);
+    let seen = Seen::read(request, &claimed.previous);
+    let closed = closed(&claimed, &seen);
     let workspace = OnEc2 {
         claimed: &claimed,
-        seen: Seen::read(request, &claimed.previous).with_closed(closed(&claimed)),
+        seen: seen.with_closed(closed),
     };
     function_workspace::render::render(&claimed, &workspace)
 }
 
 /// The ways into a machine that are closed whatever else is wrong with its claim.
-fn closed(claimed: &Claimed<'_>) -> Closed {
+fn closed(claimed: &Claimed<'_>, seen: &Seen<'_>) -> Closed {
     let policy = claimed.policy.in_force().ok();
     Closed {
         keys: claimed.suspended.is_some(),
-        other_networks_than: policy
+        others_than: policy
             .filter(|policy| ssh_networks::is_of_bastion_only(policy))
-            .map(bastion::networks),
+            .map(|policy| bastion::sources(policy, seen.region(None, Some(policy)))),
     }
 }
 

@@ -67,7 +67,8 @@ pub fn workspace(
     let types = &choice.instance_types;
     let named = image::Named::of(parameters, &choice);
     image::check(named, policy).map_err(Refusal::parameters)?;
-    let allowed = allowed(policy, parameters, &choice, seen).map_err(Refusal::parameters)?;
+    let allowed =
+        allowed(policy, parameters, &choice, region, seen).map_err(Refusal::parameters)?;
     let owner = &claimed.owner;
     owner::check(policy, claimed.composite, owner, &origin, request)?;
 
@@ -107,12 +108,8 @@ pub fn workspace(
     };
     let suspended = claimed.suspended.as_ref();
     let no_keys = no_keys(suspended, has_keys, policy, owner);
-    let is_closed = network.security_group_ids.is_empty() && allowed.ssh_cidrs.is_empty();
-    let no_networks = is_closed.then(|| ssh_networks::none(policy));
-    let access = Access::of(policy, suspended, no_keys.as_deref(), no_networks);
-    let locked_out = no_keys.into_iter().chain(no_networks.map(str::to_owned));
-    // From v3 on, `AccessReady` says who is locked out.
-    let locked_out = locked_out.filter(|_| access.is_none());
+    let is_closed = network.security_group_ids.is_empty() && allowed.admits_nobody();
+    let (access, locked_out) = access(policy, suspended, no_keys, is_closed);
     let ineffective = ineffective(policy, parameters, region, &allowed, &network);
     let loses_disk = allowed.is_on_demand_of_pool() && !allowed.has_home;
     let not_kept = loses_disk.then(|| NOT_KEPT.to_owned());
@@ -137,6 +134,7 @@ pub fn workspace(
             capacity_type: allowed.capacity_type,
             on_demand: allowed.on_demand,
             ssh_cidrs: allowed.ssh_cidrs,
+            bastion_group: allowed.bastion_group,
             has_home: allowed.has_home,
             home_size_gib: parameters.home.as_ref().map(WorkspaceHome::gib),
             instance_types: types.iter().map(|t| t.name.clone()).collect(),
@@ -169,6 +167,23 @@ fn no_keys(
     of_suspended.or_else(|| (!has_keys).then(missing))
 }
 
+/// The access to the machine and, where the behaviour version does not decide it, the messages about who
+/// is locked out.
+fn access(
+    policy: &WorkspacePolicy,
+    suspended: Option<&Cause>,
+    no_keys: Option<String>,
+    is_closed: bool,
+) -> (Option<Access>, Vec<String>) {
+    let no_networks = is_closed.then(|| ssh_networks::none(policy));
+    let access = Access::of(policy, suspended, no_keys.as_deref(), no_networks);
+    let locked_out = no_keys.into_iter().chain(no_networks.map(str::to_owned));
+    // From v3 on, `AccessReady` says who is locked out.
+    let locked_out = locked_out.filter(|_| access.is_none());
+    let locked_out = locked_out.collect();
+    (access, locked_out)
+}
+
 /// Refuses version v1 for owners without sudo. Its setup puts a folder of the owner on the `PATH` of
 /// root, so a program there would run as root at root's next login.
 fn root_is_apart(policy: &WorkspacePolicy) -> Result<(), Violation> {
@@ -187,6 +202,8 @@ struct Allowed {
     on_demand: OnDemandProvider,
     /// The networks of the workspace, then those of the bastion.
     ssh_cidrs: Vec<String>,
+    /// The security group of the bastion.
+    bastion_group: Option<String>,
     /// The message about closed networks of the claim.
     closed: Option<String>,
 }
@@ -194,6 +211,11 @@ struct Allowed {
 impl Allowed {
     fn is_on_demand_of_pool(&self) -> bool {
         self.capacity_type == CapacityType::OnDemand && !self.is_of_provider_aws()
+    }
+
+    /// Whether no network and no security group may connect.
+    fn admits_nobody(&self) -> bool {
+        self.ssh_cidrs.is_empty() && self.bastion_group.is_none()
     }
 
     fn is_of_provider_aws(&self) -> bool {
@@ -205,12 +227,14 @@ fn allowed(
     policy: &WorkspacePolicy,
     parameters: &WorkspaceParameters,
     choice: &Choice,
+    region: &str,
     seen: &Seen<'_>,
 ) -> Result<Allowed, Violations> {
     instance_types::check(&choice.instance_types, policy)?;
     homes::check(parameters, policy)?;
     let Networks { mut cidrs, closed } = ssh_networks::of(parameters, policy, seen.is_on())?;
-    for network in bastion::networks(policy) {
+    let bastion = bastion::sources(policy, region);
+    for network in bastion.cidrs {
         if !cidrs.contains(&network) {
             cidrs.push(network);
         }
@@ -220,6 +244,7 @@ fn allowed(
         capacity_type: capacity::capacity_type(parameters, policy, choice, seen.home_keeper())?,
         on_demand: capacity::on_demand_provider(policy, seen.maker()),
         ssh_cidrs: cidrs,
+        bastion_group: bastion.security_group_id,
         closed,
     })
 }

@@ -46,6 +46,8 @@ pub struct Resolved {
     pub keys_in_tags: Option<Vec<String>>,
     /// Networks that may connect by SSH.
     pub ssh_cidrs: Vec<String>,
+    /// The security group of the bastion, which may connect by SSH; none without one.
+    pub bastion_group: Option<String>,
     /// The network in the catalogue for the region.
     pub network: Network,
     /// Whether the workspace has a home volume, or is to have one.

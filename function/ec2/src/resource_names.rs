@@ -12,7 +12,7 @@ pub const INSTANCE_PREFIX: &str = "instance-";
 pub const SECURITY_GROUP: &str = "security-group";
 /// The group's rule for outgoing traffic.
 pub const EGRESS: &str = "egress";
-/// Prefix of the group's rules for SSH. The network follows.
+/// Prefix of the group's rules for SSH. The network follows, or the id of a security group.
 pub const SSH_PREFIX: &str = "ssh-";
 /// The home volume (`EBSVolume`).
 pub const HOME: &str = "home";
@@ -53,9 +53,9 @@ pub fn is_pool(name: &str) -> bool {
     name == POOL || name.starts_with(POOL_PREFIX)
 }
 
-/// The name of the SSH rule for a network.
-pub fn ssh(cidr: &str) -> String {
-    format!("{SSH_PREFIX}{}", cidr.replace(['.', '/'], "-"))
+/// The name of the SSH rule for a network, or for a security group.
+pub fn ssh(source: &str) -> String {
+    format!("{SSH_PREFIX}{}", source.replace(['.', '/'], "-"))
 }
 
 /// Whether the name belongs to a rule of the security group.
@@ -68,16 +68,26 @@ pub fn usage(of: &str, by: &str) -> String {
     format!("{USAGE_PREFIX}{of}-by-{by}")
 }
 
-/// Whether the name belongs to the SSH rule for a network.
+/// Whether the name belongs to the SSH rule for a network, or for a security group.
 pub fn is_ssh(name: &str) -> bool {
-    name.strip_prefix(SSH_PREFIX).is_some_and(|network| {
-        let numbers: Vec<&str> = network.split('-').collect();
-        let as_written = |n: &&str| {
-            n.parse::<u8>()
-                .is_ok_and(|number| number.to_string() == **n)
-        };
-        numbers.len() == 5 && numbers.iter().all(as_written)
-    })
+    let source = name.strip_prefix(SSH_PREFIX);
+    source.is_some_and(|source| is_network(source) || is_group(source))
+}
+
+fn is_network(source: &str) -> bool {
+    let numbers: Vec<&str> = source.split('-').collect();
+    let as_written = |n: &&str| {
+        n.parse::<u8>()
+            .is_ok_and(|number| number.to_string() == **n)
+    };
+    numbers.len() == 5 && numbers.iter().all(as_written)
+}
+
+/// Whether a text is the id of a security group, as the policy's pattern has it.
+fn is_group(source: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let digits = source.strip_prefix("sg-");
+    digits.is_some_and(|digits| (8..=17).contains(&digits.len()) && digits.bytes().all(is_digit))
 }
 
 #[cfg(test)]
@@ -99,7 +109,9 @@ mod tests {
             usage(HOME, &attachment),
         ];
         let plain = [POOL, SECURITY_GROUP, EGRESS, HOME].map(str::to_owned);
-        for name in [instance, attachment, pool, power, rule]
+        let of_group = ssh("sg-0123456789abcdef0");
+        assert_eq!(of_group, "ssh-sg-0123456789abcdef0");
+        for name in [instance, attachment, pool, power, rule, of_group]
             .into_iter()
             .chain(usages)
             .chain(plain)
@@ -121,6 +133,9 @@ mod tests {
             "ssh-1-2-3-4",
             "ssh-+1-2-3-4-5",
             "ssh-001-2-3-4-5",
+            "ssh-sg-0123",
+            "ssh-sg-0123456789abcdef01",
+            "ssh-sg-bastion-host",
             "usage-home-by-usage-home-by-home",
             "home-backup",
             "usage-bucket-by-pool",

@@ -46,12 +46,16 @@ pub fn home_of_pod(name: &str) -> Option<i32> {
     name.strip_prefix(NUMBERED[0])?.parse().ok()
 }
 
-/// Whether the name is that of an SSH rule for one network, such as `ssh-203-0-113-0-24`.
+/// Whether the name is that of an SSH rule for one network or security group, such as
+/// `ssh-203-0-113-0-24` and `ssh-sg-0123456789abcdef0`.
 pub fn is_ssh_rule(name: &str) -> bool {
-    name.strip_prefix("ssh-").is_some_and(|network| {
-        let parts: Vec<&str> = network.split('-').collect();
+    name.strip_prefix("ssh-").is_some_and(|source| {
+        let parts: Vec<&str> = source.split('-').collect();
         let is_written = |part: &&str| part.parse::<u8>().is_ok_and(|n| n.to_string() == **part);
-        parts.len() == 5 && parts.iter().all(is_written)
+        match parts[..] {
+            ["sg", id] => id.len() <= 17 && u128::from_str_radix(id, 16).is_ok() && id.len() >= 8,
+            _ => parts.len() == 5 && parts.iter().all(is_written),
+        }
     })
 }
 

@@ -112,6 +112,10 @@ pub(crate) const REFUSED: &[(&str, &str)] = &[
         "the Composition's policy is not usable: input.ssh.userAuthorities[0]: is damaged: its data is no public key of its type; copy the whole line of the authority's .pub file",
     ),
     (
+        "policy-bastion-group",
+        "the Composition's policy is not usable: input.bastion.securityGroupId: needs exactly one entry in allowedRegions, the region of the group: for several regions, use cidrs",
+    ),
+    (
         "policy-on-demand-before-v3",
         "the Composition's policy is not usable: input.onDemand: SpotPool needs behaviourVersion v3 or later",
     ),

@@ -12,6 +12,7 @@ mod connect;
 mod credentials;
 mod error;
 mod events;
+mod group_rules;
 mod groups;
 mod image_builder;
 mod instances;

@@ -328,7 +328,7 @@ async fn a_rule_that_is_there_already() {
     let ec2 = refusing("InvalidPermission.Duplicate", said).await;
     let rules = GroupRules {
         ssh_cidrs: ["203.0.113.0/24".to_owned()].into(),
-        members: false,
+        ..GroupRules::default()
     };
     assert_eq!(ec2.authorize("sg-1", &rules).await, Ok(()));
 }

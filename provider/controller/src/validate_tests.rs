@@ -227,17 +227,20 @@ fn a_pool_without_ssh_is_open_to_its_members_alone() {
         panic!("the provider owns the group");
     };
     assert_eq!(vpc_id, "vpc-1");
-    assert!(rules.members && rules.ssh_cidrs.is_empty());
+    assert!(rules.members && rules.ssh_cidrs.is_empty() && rules.ssh_groups.is_empty());
     let cidrs = vec!["203.0.113.0/24".to_owned()];
+    let groups = vec!["sg-0123456789abcdef0".to_owned()];
     let open = valid(|spec| {
         spec.ssh = Some(PoolSsh {
             allowed_cidrs: cidrs.clone(),
+            allowed_security_group_ids: groups.clone(),
         });
     });
     let SecurityGroups::Owned { rules, .. } = open.desired.groups else {
         panic!("the provider owns the group");
     };
     assert_eq!(rules.ssh_cidrs, cidrs.into_iter().collect());
+    assert_eq!(rules.ssh_groups, groups.into_iter().collect());
 }
 
 #[test]

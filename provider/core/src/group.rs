@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 pub struct GroupRules {
     /// IPv4 networks that may connect to port 22.
     pub ssh_cidrs: BTreeSet<String>,
+    /// EC2's ids of the security groups whose members may connect to port 22.
+    pub ssh_groups: BTreeSet<String>,
     /// Whether members of the group reach each other on every port.
     pub members: bool,
 }
@@ -17,13 +19,14 @@ impl GroupRules {
     pub fn without(&self, other: &Self) -> Self {
         Self {
             ssh_cidrs: &self.ssh_cidrs - &other.ssh_cidrs,
+            ssh_groups: &self.ssh_groups - &other.ssh_groups,
             members: self.members && !other.members,
         }
     }
 
     /// Whether no rule lets anything in.
     pub fn is_empty(&self) -> bool {
-        self.ssh_cidrs.is_empty() && !self.members
+        self.ssh_cidrs.is_empty() && self.ssh_groups.is_empty() && !self.members
     }
 }
 

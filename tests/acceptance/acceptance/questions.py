@@ -116,6 +116,9 @@ BY_HAND = {
     "`creating`, and what does its token answer afterwards?",
     "interruption": "Let the fault injection service interrupt a spot instance: note its "
     "StateTransitionReason.",
+    "group-in-a-rule": "With docs/aws/provider.json only, let a group with our tag admit the "
+    "members of a group without it on port 22: is AuthorizeSecurityGroupIngress allowed, and "
+    "which UserId does DescribeSecurityGroupRules show for the second group?",
     "five-hundred-ends": "Call TerminateInstances three times within a second, each time with "
     "five hundred ids: which call is throttled, and for how long?",
 }

@@ -41,6 +41,8 @@ pub struct SecurityGroup {
 pub enum Rule {
     /// SSH from a CIDR.
     Ssh(String),
+    /// SSH from the members of a security group.
+    SshFrom(String),
     /// All traffic between members of the group.
     Members,
     /// HTTP from everywhere. The provider never makes such a rule.
@@ -55,6 +57,7 @@ impl SecurityGroup {
         for (id, rule) in &self.rules {
             match rule {
                 Rule::Ssh(cidr) => drop(rules.ssh_cidrs.insert(cidr.clone())),
+                Rule::SshFrom(group) => drop(rules.ssh_groups.insert(group.clone())),
                 Rule::Members => rules.members = true,
                 Rule::Web => drop(foreign_rule_ids.insert(id.clone())),
             }
@@ -176,5 +179,7 @@ pub fn canonical(cidr: &str) -> String {
 
 fn each(rules: &GroupRules) -> Vec<Rule> {
     let ssh = rules.ssh_cidrs.iter().cloned().map(Rule::Ssh);
-    ssh.chain(rules.members.then_some(Rule::Members)).collect()
+    let groups = rules.ssh_groups.iter().cloned().map(Rule::SshFrom);
+    let members = rules.members.then_some(Rule::Members);
+    ssh.chain(groups).chain(members).collect()
 }

@@ -56,7 +56,7 @@ def test_each_question_has_an_answer_and_nothing_is_left(ec2, program, tmp_path)
     first, second = (answers["token-repeated"][one] for one in ("first", "second"))
     assert first["instances"] == second["instances"]
     assert answers["token-together"]["instances"] == 1
-    assert len(written["forAPerson"]) == 4
+    assert len(written["forAPerson"]) == 5
     assert left(ec2) == (0, 0)
 
 

@@ -192,3 +192,36 @@ def test_the_network_of_a_rule_has_no_host_bits(ec2, group):
     )
     (shown,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
     assert shown["IpPermissions"] == []
+
+
+def test_networks_and_groups_of_one_port_are_shown_together(ec2, group):
+    bastion = ec2.create_security_group(GroupName="bastion", Description="d")
+    bastion = bastion["GroupId"]
+    port = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22}
+    pair = {**port, "UserIdGroupPairs": [{"GroupId": bastion}]}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[SSH, pair])
+
+    def shown():
+        (listed,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+        (permission,) = listed["IpPermissions"]
+        pairs = [
+            (one["GroupId"], one["UserId"]) for one in permission["UserIdGroupPairs"]
+        ]
+        assert permission["IpRanges"] == SSH["IpRanges"]
+        return pairs, listed["OwnerId"]
+
+    pairs, account = shown()
+    assert pairs == [(bastion, account)]
+    ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=[pair])
+    assert shown() == ([], account)
+
+
+def test_a_rule_about_a_group_that_does_not_exist_is_refused(ec2, group):
+    port = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22}
+    pair = {**port, "UserIdGroupPairs": [{"GroupId": "sg-00000000000000000"}]}
+    answer = refused(
+        ec2.authorize_security_group_ingress, GroupId=group, IpPermissions=[SSH, pair]
+    )
+    assert answer[:2] == (400, "InvalidGroup.NotFound")
+    (shown,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    assert shown["IpPermissions"] == []

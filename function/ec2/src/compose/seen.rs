@@ -8,6 +8,7 @@ use api::workspace::{GpuDevWorkspaceStatus, HomeStatus, WorkspaceParameters};
 use function_runtime::keep;
 use function_runtime::object::ObservedObject;
 use function_runtime::request::Request;
+use function_workspace::bastion::Sources;
 use serde_json::Value;
 
 use crate::on_demand::home::{self, Home};
@@ -39,8 +40,8 @@ pub struct Seen<'a> {
 pub struct Closed {
     /// Whether no key in tags may log in.
     pub keys: bool,
-    /// The networks of the bastion, if all others are closed; none if all stay open.
-    pub other_networks_than: Option<Vec<String>>,
+    /// The sources of the bastion, if all others are closed; none if all stay open.
+    pub others_than: Option<Sources>,
 }
 
 impl<'a> Seen<'a> {
@@ -175,11 +176,14 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether a resource is the rule of a security group for a network that is closed.
+    /// Whether a resource is the rule of a security group for a source that is closed.
     pub(super) fn is_closed(&self, name: &str) -> bool {
-        let open = self.closed.other_networks_than.as_ref();
-        resource_names::is_ssh(name)
-            && open.is_some_and(|open| !open.iter().any(|cidr| resource_names::ssh(cidr) == name))
+        let is_open = |open: &Sources| {
+            let mut sources = open.cidrs.iter().chain(&open.security_group_id);
+            sources.any(|source| resource_names::ssh(source) == name)
+        };
+        let open = self.closed.others_than.as_ref();
+        resource_names::is_ssh(name) && open.is_some_and(|open| !is_open(open))
     }
 
     /// An observed resource as it must be desired to stay as it is, but for closed ways in.
@@ -191,7 +195,7 @@ impl<'a> Seen<'a> {
             if self.closed.keys {
                 keys::remove(&mut kept);
             }
-            if let Some(open) = &self.closed.other_networks_than {
+            if let Some(open) = &self.closed.others_than {
                 spot::pool::open_only(&mut kept, open);
             }
             kept

@@ -277,8 +277,12 @@ pub struct SecurityGroupRule {
     pub from_port: i64,
     /// The last port.
     pub to_port: i64,
-    /// The IPv4 networks.
+    /// The IPv4 networks; empty for a rule about a security group.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cidr_blocks: Vec<String>,
+    /// The id of the security group whose members may connect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_security_group_id: Option<String>,
 }
 
 impl Parameters for SecurityGroupRule {

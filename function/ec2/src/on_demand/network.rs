@@ -1,8 +1,8 @@
 //! The security group of an on-demand workspace, and its rules.
 //!
 //! The rules are `SecurityGroupRules`: the newer kinds for ingress and egress never become Synced
-//! in provider-aws v2.5. EC2 cannot change a rule, so each network has its own rule with its own
-//! name.
+//! in provider-aws v2.5. EC2 cannot change a rule, so each network, and the security group of the
+//! bastion, has its own rule with its own name.
 
 use std::collections::BTreeMap;
 
@@ -31,12 +31,16 @@ pub fn desired(
     let config = &policy.on_demand_provider_config_ref;
     let group = security_group(resolved, policy, observed);
     let group = Composed::manifest(&Managed::new(namespace, config, group))?;
+    let region = &resolved.region;
     let networks = resolved.ssh_cidrs.iter();
-    let ssh = networks.map(|cidr| (resource_names::ssh(cidr), ssh(&resolved.region, cidr)));
+    let networks = networks.map(|cidr| (resource_names::ssh(cidr), ssh(region, cidr)));
+    let bastion = resolved.bastion_group.iter();
+    let bastion = bastion.map(|id| (resource_names::ssh(id), ssh_of_group(region, id)));
     let mut desired = BTreeMap::from([(resource_names::SECURITY_GROUP.to_owned(), group)]);
-    for (name, rule) in [(resource_names::EGRESS.to_owned(), egress(&resolved.region))]
+    for (name, rule) in [(resource_names::EGRESS.to_owned(), egress(region))]
         .into_iter()
-        .chain(ssh)
+        .chain(networks)
+        .chain(bastion)
     {
         let rule = Composed::manifest(&Managed::new(namespace, config, rule))?;
         desired.insert(name, rule);
@@ -85,10 +89,27 @@ fn egress(region: &str) -> SecurityGroupRule {
         from_port: 0,
         to_port: 0,
         cidr_blocks: vec!["0.0.0.0/0".to_owned()],
+        source_security_group_id: None,
     }
 }
 
 fn ssh(region: &str, cidr: &str) -> SecurityGroupRule {
+    SecurityGroupRule {
+        cidr_blocks: vec![cidr.to_owned()],
+        ..to_ssh(region)
+    }
+}
+
+/// The rule for the members of a security group. provider-aws refuses one that names networks, too.
+fn ssh_of_group(region: &str, id: &str) -> SecurityGroupRule {
+    SecurityGroupRule {
+        source_security_group_id: Some(id.to_owned()),
+        ..to_ssh(region)
+    }
+}
+
+/// A rule that admits nobody to the port of SSH.
+fn to_ssh(region: &str) -> SecurityGroupRule {
     SecurityGroupRule {
         region: region.to_owned(),
         security_group_id_selector: Some(OfSameComposite::SELECTOR),
@@ -96,6 +117,6 @@ fn ssh(region: &str, cidr: &str) -> SecurityGroupRule {
         protocol: "tcp".to_owned(),
         from_port: 22,
         to_port: 22,
-        cidr_blocks: vec![cidr.to_owned()],
+        ..SecurityGroupRule::default()
     }
 }

@@ -10,6 +10,7 @@ use api::pool::{
 use api::{POOL_GROUP, VERSION};
 use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
+use function_workspace::bastion::Sources;
 use function_workspace::setup;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -18,6 +19,9 @@ use crate::resolved::Resolved;
 use crate::resource_names;
 use crate::spot::home;
 use crate::spot::observed::{KIND, ObservedPool};
+
+/// The security groups that a pool's own group admits.
+const SECURITY_GROUPS: &str = "allowedSecurityGroupIds";
 
 /// The composition resource name of a new pool: the plain name, if no observed pool has it.
 pub fn fresh_name(resolved: &Resolved, market: CapacityType, plain_is_taken: bool) -> String {
@@ -103,6 +107,7 @@ fn spec(
     // The CRD refuses both together: the provider does not open groups of other owners.
     let ssh = security_group_ids.is_none().then(|| PoolSsh {
         allowed_cidrs: resolved.ssh_cidrs.clone(),
+        allowed_security_group_ids: resolved.bastion_group.iter().cloned().collect(),
     });
     SpotPoolSpec {
         management_policies: all_actions(),
@@ -181,12 +186,18 @@ pub fn without_instances(mut pool: Value) -> Value {
     pool
 }
 
-/// Opens these networks in a desired pool, and no others. A pool with groups of other owners opens
-/// none.
-pub fn open_only(pool: &mut Value, networks: &[String]) {
-    if let Some(ssh) = pool.pointer_mut("/spec/forProvider/ssh") {
-        ssh["allowedCidrs"] = json!(networks);
-    }
+/// Opens a desired pool to these sources, and to no others. A pool with groups of other owners is
+/// opened to none.
+pub fn open_only(pool: &mut Value, sources: &Sources) {
+    let ssh = pool.pointer_mut("/spec/forProvider/ssh");
+    let Some(ssh) = ssh.and_then(Value::as_object_mut) else {
+        return;
+    };
+    ssh.insert("allowedCidrs".to_owned(), json!(sources.cidrs));
+    match &sources.security_group_id {
+        Some(id) => ssh.insert(SECURITY_GROUPS.to_owned(), json!([id])),
+        None => ssh.remove(SECURITY_GROUPS),
+    };
 }
 
 /// The parameters of a pool. They are edited in place, so that a kept pool keeps all observed

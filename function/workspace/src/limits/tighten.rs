@@ -28,6 +28,7 @@ pub fn tighten(
         ceilings,
         ssh_cidr_ceiling,
         ssh_max_addresses,
+        bastion_security_group_ids,
         lifecycle,
         budgets,
         cluster,
@@ -70,6 +71,11 @@ pub fn tighten(
         policy,
         ssh_cidr_ceiling.as_deref(),
         *ssh_max_addresses,
+    ));
+    let own = own.chain(bastion::group_outside(
+        policy,
+        ssh_cidr_ceiling.as_deref(),
+        bastion_security_group_ids.as_deref(),
     ));
     violations.extend(own.map(|violation| {
         let problem = format!(

@@ -103,9 +103,12 @@ impl World {
         let is_open_to = |g: &SecurityGroup| {
             let read = g.read(&TAG_KEYS).unwrap();
             let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
+            let groups = spec.ssh.iter();
+            let groups = groups.flat_map(|ssh| &ssh.allowed_security_group_ids);
             read.foreign_rule_ids.is_empty()
                 && read.rules.members == spec.leases.is_none()
                 && read.rules.ssh_cidrs == cidrs.map(|cidr| canonical(cidr)).collect()
+                && read.rules.ssh_groups == groups.cloned().collect()
         };
         let ends_soon = |unavailable: &api::pool::UnavailableOffering| {
             unavailable.until.0.duration_since(earth.now) < SignedDuration::from_secs(5)

@@ -48,6 +48,28 @@ fn a_network_that_the_spec_names_no_more_is_locked_out() {
 }
 
 #[test]
+fn the_members_of_a_group_connect_as_long_as_the_spec_names_it() {
+    let mut world = World::new(pool(1));
+    world.settle().unwrap();
+    let bastion = "sg-0123456789abcdef0";
+    world.edit(Edit::SshGroups(vec![bastion.into()]));
+    world.turn();
+    let open = [ssh("203.0.113.0/24"), Rule::Members];
+    let [cidr, members] = open.clone();
+    assert_eq!(
+        rules(&world),
+        [cidr, members, Rule::SshFrom(bastion.into())]
+    );
+    world.edit(Edit::SshGroups(vec![]));
+    let added = Rule::SshFrom("sg-00000000".into());
+    world.earth.lock().cloud.firewall.widen("sg-1", added);
+    world.turn();
+    assert_eq!(rules(&world), open);
+    world.settle().unwrap();
+    world.assert_lawful();
+}
+
+#[test]
 fn a_crash_in_the_group_s_creation_leaves_one_group_with_its_rules() {
     for name in ["CreateSecurityGroup", "AuthorizeSecurityGroupIngress"] {
         for how in [How::DiesBefore, How::DiesAfter] {

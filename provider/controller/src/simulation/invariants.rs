@@ -148,15 +148,18 @@ pub fn check_group(earth: &mut Earth, id: &str) {
     }
 }
 
-/// Checks added rules: they may only let in networks that some version of the spec names.
+/// Checks added rules: they may only let in networks and groups that some version of the spec names.
 pub fn check_opening(earth: &mut Earth, rules: &GroupRules) {
     let pools = earth.store.versions.iter();
     let ssh = pools.filter_map(|p| p.spec.for_provider.ssh.as_ref());
-    let named = ssh.flat_map(|ssh| &ssh.allowed_cidrs);
-    let named: BTreeSet<String> = named.map(|cidr| canonical(cidr)).collect();
-    let unnamed = rules.ssh_cidrs.iter().find(|cidr| !named.contains(*cidr));
-    if let Some(cidr) = unnamed.cloned() {
-        earth.violate(format!("opened a group to {cidr}"));
+    let cidrs = ssh.clone().flat_map(|ssh| &ssh.allowed_cidrs);
+    let cidrs = cidrs.map(|cidr| canonical(cidr));
+    let groups = ssh.flat_map(|ssh| &ssh.allowed_security_group_ids);
+    let named: BTreeSet<String> = cidrs.chain(groups.cloned()).collect();
+    let mut opened = rules.ssh_cidrs.iter().chain(&rules.ssh_groups);
+    let unnamed = opened.find(|source| !named.contains(*source));
+    if let Some(source) = unnamed.cloned() {
+        earth.violate(format!("opened a group to {source}"));
     }
 }
 

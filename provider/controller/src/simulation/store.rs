@@ -35,6 +35,7 @@ pub enum Edit {
     Size(PoolSize),
     UserData(String),
     SshCidrs(Vec<String>),
+    SshGroups(Vec<String>),
     Types(Vec<String>),
     Zones(Option<Vec<String>>),
     Market(CapacityType),
@@ -116,7 +117,13 @@ impl Store {
         match edit {
             Edit::Size(size) => spec.size = size,
             Edit::UserData(text) => spec.user_data = Some(text),
-            Edit::SshCidrs(allowed_cidrs) => spec.ssh = Some(PoolSsh { allowed_cidrs }),
+            Edit::SshCidrs(cidrs) => {
+                spec.ssh.get_or_insert_with(PoolSsh::default).allowed_cidrs = cidrs;
+            }
+            Edit::SshGroups(ids) => {
+                let ssh = spec.ssh.get_or_insert_with(PoolSsh::default);
+                ssh.allowed_security_group_ids = ids;
+            }
             Edit::Types(types) => spec.instance_types = types,
             Edit::Zones(zones) => spec.zones = zones,
             Edit::Market(capacity_type) => spec.capacity_type = capacity_type,

@@ -58,6 +58,7 @@ pub fn pool(minimum: i32) -> SpotPool {
             security_group_ids: None,
             ssh: Some(PoolSsh {
                 allowed_cidrs: vec!["203.0.113.0/24".into()],
+                allowed_security_group_ids: vec![],
             }),
             authorized_keys: None,
             root_volume_size_gib: None,

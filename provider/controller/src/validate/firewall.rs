@@ -15,6 +15,8 @@ pub(super) fn security_groups(
     if let Some(ids) = &spec.security_group_ids {
         return Ok(SecurityGroups::Given(ids.clone()));
     }
+    let groups = spec.ssh.iter();
+    let groups = groups.flat_map(|ssh| &ssh.allowed_security_group_ids);
     let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
     let cidrs = cidrs.enumerate().map(|(index, cidr)| network(index, cidr));
     Ok(SecurityGroups::Owned {
@@ -24,6 +26,7 @@ pub(super) fn security_groups(
             .unwrap_or_default(),
         rules: GroupRules {
             ssh_cidrs: cidrs.collect::<Result<_, _>>()?,
+            ssh_groups: groups.cloned().collect(),
             // A leased instance must not reach the instances of other leases.
             members: spec.leases.is_none(),
         },

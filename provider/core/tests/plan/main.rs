@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod groups;
 mod homes;
 mod keys;
 mod leases;

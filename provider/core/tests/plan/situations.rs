@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::world::{NOW, World, desired, instance, launch, lease, offerings};
 use jiff::{SignedDuration, Timestamp};
 use provider_core::{
-    Action, Desired, Disruption, ErrorClass, Group, GroupRules, InstanceState, Launch, Market,
-    Refusal, Size, Wait, plan,
+    Action, Desired, Disruption, ErrorClass, InstanceState, Launch, Market, Refusal, Size, Wait,
+    plan,
 };
 
 fn refusal(class: ErrorClass) -> Refusal {
@@ -327,67 +327,12 @@ fn a_deleted_pool_waits_for_a_launch_that_nobody_answered() {
 }
 
 #[test]
-fn a_group_that_somebody_widened_is_narrowed_again() {
-    let mut world = World::default();
-    world.observed.groups[0]
-        .rules
-        .ssh_cidrs
-        .insert("0.0.0.0/0".into());
-    world.observed.groups[0]
-        .foreign_rule_ids
-        .insert("sgr-1".into());
-    let narrowed = plan(&desired(0), &world.observed, NOW);
-    let [
-        Action::SetGroupRules {
-            authorize,
-            revoke,
-            revoke_ids,
-            ..
-        },
-    ] = &narrowed.actions[..]
-    else {
-        panic!("{narrowed:?}");
-    };
-    assert!(authorize.is_empty());
-    assert!(revoke.ssh_cidrs.contains("0.0.0.0/0"));
-    assert!(revoke_ids.contains("sgr-1"));
-}
-
-#[test]
 fn a_lost_status_never_brings_a_launch_number_back() {
     let mut world = World::default();
     world.observed.instances = vec![instance("i-1", 41, InstanceState::Terminated)];
     world.observed.settle();
     let next = plan(&desired(1), &world.observed, NOW);
     assert_eq!(launches(&next.actions)[0].launch, 42);
-}
-
-#[test]
-fn a_pool_in_groups_of_others_owns_none() {
-    let mut world = World::default();
-    world.observed.groups.clear();
-    let mut given = desired(1);
-    given.groups = provider_core::SecurityGroups::Given(vec!["sg-theirs".into()]);
-    let actions = plan(&given, &world.observed, NOW).actions;
-    assert!(matches!(actions[..], [Action::Launch(_)]));
-}
-
-#[test]
-fn a_group_rule_set_subtracts() {
-    let a = GroupRules {
-        ssh_cidrs: ["10.0.0.0/8".to_owned()].into(),
-        members: true,
-    };
-    assert!(a.without(&a).is_empty());
-    assert_eq!(a.without(&GroupRules::default()), a);
-    let group = Group {
-        id: "sg-1".into(),
-        pool_uid: String::new(),
-        vpc_id: String::new(),
-        rules: a,
-        foreign_rule_ids: [].into(),
-    };
-    assert!(group.rules.members);
 }
 
 #[test]

@@ -412,6 +412,7 @@ fn is_replacement(action: &Action) -> bool {
 fn rules() -> GroupRules {
     GroupRules {
         ssh_cidrs: ["203.0.113.0/24".to_owned()].into(),
+        ssh_groups: BTreeSet::new(),
         members: true,
     }
 }

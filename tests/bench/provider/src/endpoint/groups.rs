@@ -58,6 +58,9 @@ pub(crate) fn describe_rules(query: &Query, cloud: &Cloud) -> String {
             match rule {
                 Rule::Ssh(cidr) => xml.value("cidrIpv4", cidr),
                 Rule::Web => xml.value("cidrIpv4", "0.0.0.0/0"),
+                Rule::SshFrom(id) => xml.element("referencedGroupInfo", |xml| {
+                    xml.value("groupId", id);
+                }),
                 Rule::Members => xml.element("referencedGroupInfo", |xml| {
                     xml.value("groupId", &group.id);
                 }),
@@ -87,7 +90,9 @@ pub(crate) fn authorize(query: &Query, cloud: &mut Cloud) -> Answer {
     let group = cloud.firewall.groups.iter().find(|group| group.id == id);
     let has = |rule: &Rule| group.is_some_and(|g| g.rules.values().any(|r| r == rule));
     let ssh = rules.ssh_cidrs.iter().cloned().map(Rule::Ssh);
+    let groups = rules.ssh_groups.iter().cloned().map(Rule::SshFrom);
     if ssh
+        .chain(groups)
         .chain(rules.members.then_some(Rule::Members))
         .any(|rule| has(&rule))
     {
@@ -122,9 +127,13 @@ fn rules(query: &Query) -> Result<(String, GroupRules), String> {
         let ranges = query.items(&format!("{item}.IpRanges"));
         let cidrs = ranges.filter_map(|range| query.text(&format!("{range}.CidrIp")));
         rules.ssh_cidrs.extend(cidrs.map(str::to_owned));
-        let mut groups = query.items(&format!("{item}.Groups"));
-        let own = |group: String| query.text(&format!("{group}.GroupId")) == Some(&id);
-        rules.members |= groups.any(own);
+        let groups = query.items(&format!("{item}.Groups"));
+        let named = groups.filter_map(|group| query.text(&format!("{group}.GroupId")));
+        if query.text(&format!("{item}.IpProtocol")) == Some("tcp") {
+            rules.ssh_groups.extend(named.map(str::to_owned));
+        } else {
+            rules.members |= named.into_iter().any(|group| group == id);
+        }
     }
     Ok((id, rules))
 }
@@ -138,10 +147,14 @@ fn permission(xml: &mut Xml, group: &SecurityGroup, rule: &Rule) {
     let cidr = match rule {
         Rule::Ssh(cidr) => Some(cidr.as_str()),
         Rule::Web => Some("0.0.0.0/0"),
-        Rule::Members => None,
+        Rule::SshFrom(_) | Rule::Members => None,
     };
-    let members = cidr.is_none().then_some(&group.id);
-    xml.set("groups", members, |xml, id| {
+    let source = match rule {
+        Rule::SshFrom(id) => Some(id),
+        Rule::Members => Some(&group.id),
+        Rule::Ssh(_) | Rule::Web => None,
+    };
+    xml.set("groups", source, |xml, id| {
         xml.values(&[("userId", "123456789012"), ("groupId", id)]);
     });
     xml.set("ipRanges", cidr, |xml, cidr| xml.value("cidrIp", cidr));
@@ -151,7 +164,7 @@ fn permission(xml: &mut Xml, group: &SecurityGroup, rule: &Rule) {
 /// The protocol, and the port that is both ends of the rule's port range.
 fn protocol(rule: &Rule) -> (&'static str, &'static str) {
     match rule {
-        Rule::Ssh(_) => ("tcp", "22"),
+        Rule::Ssh(_) | Rule::SshFrom(_) => ("tcp", "22"),
         Rule::Web => ("tcp", "80"),
         Rule::Members => ("-1", "-1"),
     }

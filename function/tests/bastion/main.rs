@@ -6,14 +6,14 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "../case/mod.rs"]
 mod case;
+mod group;
+mod roles;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
 use function_sdk_rust::proto::v1::{RunFunctionResponse, Status};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use case::answer;
@@ -21,6 +21,7 @@ use case::answer;
 const VERSIONS: [&str; 3] = ["v1", "v2", "v3"];
 const OWN: &str = "203.0.113.0/24";
 const BASTIONS: &str = "10.9.0.0/28";
+const GROUP: &str = "sg-0123456789abcdef0";
 
 /// The answer to a case under a policy with this bastion, for a claim with its own network.
 fn answered(name: &str, version: &str, bastion: &Value) -> RunFunctionResponse {
@@ -30,7 +31,11 @@ fn answered(name: &str, version: &str, bastion: &Value) -> RunFunctionResponse {
 fn request(name: &str, version: &str, bastion: &Value) -> Value {
     let mut request = case::request_json(name);
     let change = json!({
-        "input": {"behaviourVersion": version, "bastion": bastion},
+        "input": {
+            "behaviourVersion": version,
+            "bastion": bastion,
+            "allowedRegions": ["us-east-1"],
+        },
         "observed": {"composite": {"resource": {"spec": {"parameters": {
             "ssh": {"allowedCidrs": [OWN]}
         }}}}},
@@ -45,6 +50,10 @@ fn pods() -> Value {
 
 fn networks() -> Value {
     json!({"cidrs": [BASTIONS]})
+}
+
+fn group() -> Value {
+    json!({"securityGroupId": GROUP})
 }
 
 fn only(mut bastion: Value) -> Value {
@@ -69,6 +78,10 @@ fn by_ssh(peers: &[Value]) -> Value {
 
 fn allowed(response: &RunFunctionResponse) -> Value {
     case::pool(response).unwrap()["spec"]["forProvider"]["ssh"]["allowedCidrs"].clone()
+}
+
+fn allowed_groups(response: &RunFunctionResponse) -> Value {
+    case::pool(response).unwrap()["spec"]["forProvider"]["ssh"]["allowedSecurityGroupIds"].clone()
 }
 
 fn without_claims_networks(request: &mut Value) {
@@ -150,6 +163,12 @@ fn a_machine_that_only_the_bastion_reaches_is_accessible() {
     without_claims_networks(&mut request);
     let response = answer(&case::parse(request.clone()));
     assert_eq!(allowed(&response), json!([BASTIONS]));
+    let access = case::condition(&response, "AccessReady");
+    assert_eq!(access.status, Status::ConditionTrue as i32, "{access:?}");
+    request["input"]["bastion"] = group();
+    let response = answer(&case::parse(request.clone()));
+    assert_eq!(allowed(&response), json!([]));
+    assert_eq!(allowed_groups(&response), json!([GROUP]));
     let access = case::condition(&response, "AccessReady");
     assert_eq!(access.status, Status::ConditionTrue as i32, "{access:?}");
     // The bastion reaches pods only.
@@ -259,54 +278,4 @@ fn a_held_machine_keeps_no_network_where_only_the_bastion_connects() {
     let mut request = request("v3-owner-suspended-while-it-runs", "v3", &only(networks()));
     without_claims_networks(&mut request);
     assert_eq!(allowed(&answer(&case::parse(request))), json!([BASTIONS]));
-}
-
-/// The resources of the roles in the platform's example, by the role's name.
-fn roles() -> BTreeMap<String, Vec<(String, Value)>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/platform/cluster-rbac.yaml");
-    let text = fs::read_to_string(path).unwrap();
-    let documents = serde_yaml::Deserializer::from_str(&text);
-    let documents = documents.map(|document| Value::deserialize(document).unwrap());
-    documents
-        .filter(|document| document["kind"] == "ClusterRole")
-        .map(|role| {
-            let rules = role["rules"].as_array().unwrap().iter().flat_map(|rule| {
-                let resources = rule["resources"].as_array().unwrap().iter();
-                resources.map(|resource| (resource.as_str().unwrap().to_owned(), rule.clone()))
-            });
-            let name = role["metadata"]["name"].as_str().unwrap();
-            (name.to_owned(), rules.collect())
-        })
-        .collect()
-}
-
-/// A way into a pod beside SSH would be in no log of the bastion, and would not count as use.
-#[test]
-fn the_role_of_the_bastion_reads_no_secret_and_opens_no_other_way_into_a_pod() {
-    let roles = roles();
-    let role = &roles["gpu-workspaces-owner-by-bastion"];
-    for (resource, rule) in role {
-        let is_known = [
-            "gpudevworkspaceclaims",
-            "pods",
-            "events",
-            "resourcequotas",
-            "configmaps",
-            "persistentvolumeclaims",
-            "workloads",
-        ];
-        assert!(is_known.contains(&resource.as_str()), "{resource}");
-        let named = &rule["resourceNames"];
-        let is_account = *named == json!(["gpu-workspaces.account"]);
-        assert!(resource != "configmaps" || is_account, "{rule}");
-    }
-    let bind = &roles["crossplane-composes-gpu-workspaces"];
-    let (_, bind) = bind
-        .iter()
-        .find(|(name, _)| name == "clusterroles")
-        .unwrap();
-    assert_eq!(bind["verbs"], json!(["bind"]));
-    // The defaults of the policy of users.
-    let bound = json!(["gpu-workspaces-owner", "gpu-workspaces-owner-by-bastion"]);
-    assert_eq!(bind["resourceNames"], bound);
 }
