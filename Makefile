@@ -13,6 +13,8 @@ SUITE ?= main
 TEST = $(if $(filter main,$(SUITE)),test,test-$(SUITE))
 # Other people's packages that a suite needs, built from source: half an hour, once.
 MIRRORED_upbound := upbound/provider-aws-ec2
+# Feature gates of the API server, for a cluster that differs from Kubernetes' defaults.
+GATES ?=
 # Which configuration a suite installs instead of the one with claims.
 NAMESPACED_namespaced := --namespaced
 
@@ -100,7 +102,7 @@ cluster:
 # `make e2e SUITE=main TESTS="-k leases"` runs some of its tests.
 e2e:
 	$(XTASK) cluster down --name $(TEST)
-	$(XTASK) cluster up --name $(TEST)
+	$(XTASK) cluster up --name $(TEST)$(if $(GATES), --feature-gates $(GATES))
 	$(if $(filter bastion cluster devctl gitops lifecycle,$(SUITE)),$(MAKE) pods)
 	$(if $(filter bastion,$(SUITE)),$(XTASK) image bastion --name $(TEST))
 	$(if $(filter bastion devctl lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
@@ -111,6 +113,12 @@ e2e:
 	$(if $(filter gitops install,$(SUITE)),,$(XTASK) demo --name $(TEST) --platform-only $(NAMESPACED_$(SUITE)))
 	$(XTASK) e2e $(SUITE) --name $(TEST)$(if $(TESTS), -- $(TESTS))
 	$(XTASK) cluster down --name $(TEST)
+	$(if $(filter bastion,$(SUITE)$(GATES)$(TESTS)),$(MAKE) rights-before-1.36)
+
+# The bastion's rights once more, as on a Kubernetes without constrained impersonation.
+.PHONY: rights-before-1.36
+rights-before-1.36:
+	$(MAKE) e2e SUITE=bastion GATES=ConstrainedImpersonation=false TESTS="-k rights"
 
 # What workspaces in the cluster need there: queues, GPUs that are not, their image.
 .PHONY: pods

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
@@ -62,9 +63,9 @@ fn ended(code: io::Result<u8>) -> ExitCode {
 
 fn serve(run: &Path, grant: &str) -> io::Result<u8> {
     let (session, user) = enter(run, grant)?;
-    match std::env::var("SSH_ORIGINAL_COMMAND") {
-        Ok(line) => session.line(&line),
-        Err(_) => session.prompt(&user),
+    match std::env::var_os("SSH_ORIGINAL_COMMAND") {
+        Some(line) => session.line(line.as_bytes()),
+        None => session.prompt(&user),
     }
 }
 
@@ -118,13 +119,13 @@ impl Session {
         loop {
             write!(out, "devctl> ")?;
             out.flush()?;
-            let mut line = String::new();
-            if io::stdin().lock().read_line(&mut line)? == 0 {
+            let mut line = Vec::new();
+            if io::stdin().lock().read_until(b'\n', &mut line)? == 0 {
                 return Ok(0);
             }
-            match line.trim_end_matches(['\r', '\n']).trim() {
-                "" => {}
-                "exit" | "logout" | "quit" => return Ok(0),
+            match line.trim_ascii() {
+                b"" => {}
+                b"exit" | b"logout" | b"quit" => return Ok(0),
                 line => {
                     self.line(line)?;
                 }
@@ -133,7 +134,7 @@ impl Session {
     }
 
     /// Runs one command line, and returns its exit code.
-    fn line(&self, line: &str) -> io::Result<u8> {
+    fn line(&self, line: &[u8]) -> io::Result<u8> {
         let words = match words::split(line) {
             Ok(words) => words,
             Err(why) => {
@@ -195,7 +196,11 @@ impl Session {
                 return Ok(0);
             }
             let call = serde_json::from_slice(&line)?;
-            tell(&self.0.ask(&Ask::Api(call))?)?;
+            let answer = self.0.ask(&Ask::Api(call))?;
+            tell(&answer)?;
+            if let Answer::Refused(problem) = answer {
+                return Err(io::Error::other(problem.message));
+            }
         }
     }
 

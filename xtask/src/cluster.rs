@@ -23,6 +23,10 @@ enum Action {
     Up {
         #[command(flatten)]
         name: Name,
+        /// Feature gates of the API server, such as ConstrainedImpersonation=false; a cluster that
+        /// is up keeps its own
+        #[arg(long, value_name = "GATES")]
+        feature_gates: Option<String>,
     },
     /// End the cluster and remove everything of it
     Down {
@@ -117,7 +121,10 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
 
 fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
     match action {
-        Action::Up { name } => start(&name.name)?,
+        Action::Up {
+            name,
+            feature_gates,
+        } => start(&name.name, feature_gates)?,
         Action::Down { name } => down::down(
             &Cache::from_environment()?,
             &name.name,
@@ -145,10 +152,12 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start(name: &str) -> Result<(), Box<dyn Error>> {
+fn start(name: &str, feature_gates: Option<String>) -> Result<(), Box<dyn Error>> {
     let began = std::time::Instant::now();
     let (cache, progress) = (Cache::from_environment()?, Progress::to_stderr());
-    undone_by_interrupt(&cache, name, &progress, || up(&cache, name, &progress))?;
+    undone_by_interrupt(&cache, name, &progress, || {
+        up(&cache, name, feature_gates, &progress)
+    })?;
     eprintln!(
         "cluster `{name}` is up after {:.1} s; use it with:\n  \
          eval \"$(cargo xtask cluster env --name {name})\"",
@@ -158,13 +167,19 @@ fn start(name: &str) -> Result<(), Box<dyn Error>> {
 }
 
 /// Starts the cluster, unless it is up already.
-pub(crate) fn up(cache: &Cache, name: &str, progress: &Progress) -> Result<(), Box<dyn Error>> {
+pub(crate) fn up(
+    cache: &Cache,
+    name: &str,
+    feature_gates: Option<String>,
+    progress: &Progress,
+) -> Result<(), Box<dyn Error>> {
     let options = Options {
         name: name.to_owned(),
         init: InitProgram {
             executable: std::env::current_exe()?,
             arguments: vec!["cluster".to_owned(), "init".to_owned()],
         },
+        feature_gates,
     };
     up::up(cache, &options, progress)?;
     Ok(())

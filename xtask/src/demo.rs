@@ -75,7 +75,7 @@ fn start(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     let (cache, name) = (Cache::from_environment()?, &arguments.target.name);
     cluster::undone_by_interrupt(&cache, name, progress, || {
         build::everything(progress)?;
-        cluster::up(&cache, name, progress)?;
+        cluster::up(&cache, name, None, progress)?;
         demo(arguments, progress)
     })
 }

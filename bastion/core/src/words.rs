@@ -7,6 +7,8 @@ pub const LONGEST: usize = 64 * 1024;
 /// Why a command line has no words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
+    /// It is no text.
+    NotText,
     /// A quote has no end.
     Unfinished,
     /// It has a character that controls a terminal.
@@ -18,6 +20,7 @@ pub enum Malformed {
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Self::NotText => "it is no UTF-8",
             Self::Unfinished => "a quote or a backslash has no end",
             Self::Control => "it has a control character",
             Self::TooLong => "it is longer than 64 KiB",
@@ -26,10 +29,11 @@ impl std::fmt::Display for Malformed {
 }
 
 /// Splits a command line into words (POSIX shell, "Quoting").
-pub fn split(line: &str) -> Result<Vec<String>, Malformed> {
+pub fn split(line: &[u8]) -> Result<Vec<String>, Malformed> {
     if line.len() > LONGEST {
         return Err(Malformed::TooLong);
     }
+    let line = str::from_utf8(line).map_err(|_| Malformed::NotText)?;
     if line.chars().any(|c| c.is_control() && c != '\t') {
         return Err(Malformed::Control);
     }
@@ -102,14 +106,17 @@ mod tests {
             (r#""a\"b\\c\$d\e""#, vec![r#"a"b\c$d\e"#]),
             ("", vec![]),
         ] {
-            assert_eq!(split(line).unwrap(), expected, "{line}");
+            assert_eq!(split(line.as_bytes()).unwrap(), expected, "{line}");
         }
     }
 
     #[test]
     fn what_a_shell_would_run_is_a_word() {
         let line = "list; id $(id) `id` | sh > /x && $HOME * ~ #x {a,b}";
-        assert_eq!(split(line).unwrap(), line.split(' ').collect::<Vec<_>>());
+        assert_eq!(
+            split(line.as_bytes()).unwrap(),
+            line.split(' ').collect::<Vec<_>>()
+        );
     }
 
     #[test]
@@ -124,8 +131,9 @@ mod tests {
             ("a\u{9b}2J", Malformed::Control),
             ("a\0", Malformed::Control),
         ] {
-            assert_eq!(split(line), Err(why), "{line:?}");
+            assert_eq!(split(line.as_bytes()), Err(why), "{line:?}");
         }
-        assert_eq!(split(&"a".repeat(LONGEST + 1)), Err(Malformed::TooLong));
+        assert_eq!(split(b"list \xff"), Err(Malformed::NotText));
+        assert_eq!(split(&vec![b'a'; LONGEST + 1]), Err(Malformed::TooLong));
     }
 }

@@ -14,7 +14,7 @@ use devctl_core::object::Kind;
 use http::header::HeaderName;
 use http::{HeaderValue, Request};
 
-use super::shared::Broker;
+use super::shared::{Broker, TRY_AGAIN};
 
 /// The service account of a person, in the person's namespace. Its name has a dot, which no account of
 /// a pod has.
@@ -71,6 +71,13 @@ impl Person {
     /// Writes an event of this session to the audit log.
     pub(super) async fn record(&self, event: Event) -> std::io::Result<()> {
         self.session.record(event).await
+    }
+
+    /// Writes an event that has happened already to the audit log, as soon as that is possible.
+    pub(super) async fn record_at_last(&self, event: Event) {
+        while self.record(event.clone()).await.is_err() {
+            tokio::time::sleep(TRY_AGAIN).await;
+        }
     }
 
     /// The API server as this person.
@@ -143,9 +150,8 @@ impl Door for Recorded {
     async fn pass(&self, request: &mut Request<Vec<u8>>) -> Result<(), Refused> {
         let number = self.session.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let audit_id = format!("{}.{number}", self.session.id);
-        let header = |text: &str| {
-            HeaderValue::from_str(text).map_err(|error| unrecorded(&error.to_string()))
-        };
+        let header =
+            |text: &str| HeaderValue::from_str(text).map_err(|error| unsent(error.to_string()));
         let headers = request.headers_mut();
         headers.insert(AUDIT_ID, header(&audit_id)?);
         if let Some(user) = &self.impersonated {
@@ -157,14 +163,14 @@ impl Door for Recorded {
             path: request.uri().to_string(),
         };
         let recorded = self.session.record(event).await;
-        recorded.map_err(|error| unrecorded(&error.to_string()))
+        recorded.map_err(|error| unsent(error.to_string()))
     }
 }
 
-/// No audit, no act.
-fn unrecorded(why: &str) -> Refused {
+/// The answer to a request that the broker does not send.
+fn unsent(message: String) -> Refused {
     Refused {
-        message: format!("the bastion cannot write its audit log, so it does nothing: {why}"),
+        message,
         ..Refused::default()
     }
 }

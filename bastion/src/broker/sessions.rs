@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use bastion_core::accounts::{Accounts, Credential, Key};
 use bastion_core::audit::Event;
@@ -26,6 +27,9 @@ use super::random::bytes;
 use super::shared::Broker;
 use super::stream::{answer, hand_over, question};
 use super::workspaces::{dial, find};
+
+/// How long a session may take to end that was told why.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Serves one connection until its end.
 pub(super) async fn serve(broker: Arc<Broker>, stream: UnixStream) {
@@ -173,7 +177,10 @@ impl Connection {
             source,
             credential: grant.by.to_string(),
         };
-        person.record(opened).await?;
+        if let Err(error) = person.record(opened).await {
+            self.explain(&error).await;
+            return Err(error);
+        }
         self.broker.metrics.login("opened");
         let _counted = self.broker.metrics.session();
         let _known = self.peer.first().map(|process| {
@@ -194,7 +201,8 @@ impl Connection {
             Err(error) => Err(error),
         };
         let reason = reason.unwrap_or_else(|error| format!("failed: {error}"));
-        person.record(Event::SessionClosed { reason }).await
+        person.record_at_last(Event::SessionClosed { reason }).await;
+        Ok(())
     }
 
     /// Serves a session until it ends, or until its person may not be here any longer. Returns why it
@@ -215,14 +223,27 @@ impl Connection {
                 gone.map(|_| "revoked").map_err(io::Error::other)
             }
         };
+        if let Err(error) = &ended {
+            self.explain(error).await;
+        }
         if is_connected {
             let unknown = Event::ConnectionClosed {
                 up: None,
                 down: None,
             };
-            person.record(unknown).await?;
+            person.record_at_last(unknown).await;
         }
         ended.map(str::to_owned)
+    }
+
+    /// Tells a session why the broker ends it, in the place of an answer. The session ends by itself
+    /// when it has read it.
+    async fn explain(&mut self, error: &io::Error) {
+        let why = Problem::new(Code::Failed, "Broker", error.to_string());
+        if answer(&mut self.to, &Answer::Refused(why)).await.is_ok() {
+            // Whatever it still asks has no answer.
+            let _ = tokio::time::timeout(LAST_WORDS, question(&mut self.from)).await;
+        }
     }
 
     /// Answers the questions of a session until there are no more. `is_connected` says whether the
@@ -262,12 +283,12 @@ impl Connection {
                 }
                 Ask::Connect { host } => self.connect(person, &host, is_connected).await?,
                 Ask::Closed { up, down } => {
-                    *is_connected = false;
                     let closed = Event::ConnectionClosed {
                         up: Some(up),
                         down: Some(down),
                     };
                     person.record(closed).await?;
+                    *is_connected = false;
                     answer(&mut self.to, &Answer::Recorded).await?;
                 }
                 Ask::Listen | Ask::Keys { .. } | Ask::Certificate { .. } | Ask::Login { .. } => {

@@ -20,7 +20,7 @@ use super::metrics::Metrics;
 use crate::log::Log;
 
 /// How often a log that could not be written is tried.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
+pub(super) const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// What all connections share.
 pub(super) struct Broker {
@@ -41,7 +41,8 @@ pub(super) struct Broker {
 }
 
 impl Broker {
-    /// Writes an event to the audit log, and returns when it is on disk.
+    /// Writes an event to the audit log, and returns when it is on disk. No audit, no act: the error is
+    /// what people read in the place of an answer.
     pub(super) async fn record(
         &self,
         session: Option<(&str, &str)>,
@@ -57,7 +58,11 @@ impl Broker {
         let began = Instant::now();
         let written = self.log.write(entry).await;
         self.metrics.audit(began, written.is_ok());
-        written
+        written.map_err(|error| {
+            let why =
+                format!("the bastion cannot write its audit log, so it does nothing: {error}");
+            io::Error::new(error.kind(), why)
+        })
     }
 
     /// Writes to the audit log as long as it cannot be written. Kubernetes sends nobody to a replica that is

@@ -10,6 +10,7 @@ fn layout() -> Layout {
         cache: "/cache".into(),
         binaries: crate::binaries::Binaries::default(),
         python: "/cache/python".into(),
+        feature_gates: None,
     }
 }
 

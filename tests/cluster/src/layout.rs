@@ -21,6 +21,8 @@ pub struct Layout {
     pub binaries: Binaries,
     /// The Python that runs the EC2 emulator.
     pub python: PathBuf,
+    /// The API server's feature gates, as its flag takes them; none for Kubernetes' defaults.
+    pub feature_gates: Option<String>,
 }
 
 impl Layout {

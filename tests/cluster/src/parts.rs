@@ -81,7 +81,7 @@ fn apiserver(layout: &Layout) -> Part {
     let (signing_key, verifying_key) = certificates.service_account();
     let authority = text(&certificates.authority());
     let node = layout.addresses.node().to_string();
-    let arguments = [
+    let mut arguments = vec![
         ("etcd-servers", ETCD.to_owned()),
         ("bind-address", node.clone()),
         ("advertise-address", node),
@@ -126,6 +126,9 @@ fn apiserver(layout: &Layout) -> Part {
         ("service-account-key-file", text(&verifying_key)),
         ("service-account-signing-key-file", text(&signing_key)),
     ];
+    if let Some(gates) = &layout.feature_gates {
+        arguments.push(("feature-gates", gates.clone()));
+    }
     let ready = https(layout, &format!("{}/readyz", layout.addresses.apiserver()));
     Part {
         // With Go's default, the API server spends a third of its time on garbage collection. The

@@ -3,15 +3,20 @@ use crate::binaries::Binaries;
 use crate::network::Addresses;
 use crate::state::StateFolder;
 
-fn plan_of(index: u8) -> Plan {
-    plan(&Layout {
+fn layout_of(index: u8) -> Layout {
+    Layout {
         name: "test".to_owned(),
         addresses: Addresses::new(index),
         state: StateFolder::at("/cache/clusters/test".into()),
         cache: "/cache".into(),
         binaries: Binaries::default(),
         python: "/cache/python".into(),
-    })
+        feature_gates: None,
+    }
+}
+
+fn plan_of(index: u8) -> Plan {
+    plan(&layout_of(index))
 }
 
 fn arguments(plan: &Plan, name: &str) -> Vec<String> {
@@ -71,6 +76,19 @@ fn kubectl_logs_and_exec_have_the_certificates_that_they_need() {
     ] {
         assert!(apiserver.contains(flag), "{flag}");
     }
+}
+
+#[test]
+fn a_feature_that_is_switched_off_is_off_in_the_api_server() {
+    let gates = "ConstrainedImpersonation=false";
+    let layout = Layout {
+        feature_gates: Some(gates.to_owned()),
+        ..layout_of(0)
+    };
+    let given = arguments(&plan(&layout), "kube-apiserver");
+    assert!(given.contains(&format!("--feature-gates={gates}")));
+    let defaults = arguments(&plan_of(0), "kube-apiserver").join(" ");
+    assert!(!defaults.contains("--feature-gates"));
 }
 
 #[test]

@@ -35,6 +35,9 @@ pub struct Options {
     /// The program that becomes INIT. It calls [`init::run`](crate::init::run) with its last
     /// argument, the path of the state folder.
     pub init: InitProgram,
+    /// The API server's feature gates, such as `ConstrainedImpersonation=false`; none for Kubernetes'
+    /// defaults.
+    pub feature_gates: Option<String>,
 }
 
 /// A program, and the arguments with which it runs as INIT.
@@ -146,6 +149,7 @@ pub fn up(cache: &Cache, options: &Options, progress: &Progress) -> Result<Clust
         cache: cache.root().to_path_buf(),
         binaries: built.binaries,
         python: built.python,
+        feature_gates: options.feature_gates.clone(),
     };
     prepare(&layout, &options.init, progress)?;
     record.stage = Stage::Starting;

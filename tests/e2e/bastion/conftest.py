@@ -15,7 +15,6 @@ from cluster.workspaces import Key, Workspaces
 from environment import registry, variants
 from environment.cluster import Cluster
 from environment.objects import Object
-from environment.waiting import until
 from lifecycle.conftest import agent_url, booting_policy
 
 # Fixtures of other suites.
@@ -23,6 +22,16 @@ __all__ = ["agent_url", "booting_policy", "flavors", "image", "keys", "new_user"
 
 ROOT = Path(__file__).parents[3]
 LABELS = {"app.kubernetes.io/name": "gpu-bastion"}
+
+
+@pytest.fixture(scope="session")
+def constrained(cluster: Cluster) -> bool:
+    """Whether the API server has constrained impersonation, as it has from Kubernetes
+    1.36 on."""
+    metrics = cluster.kubectl("get", "--raw", "/metrics")
+    gate = 'kubernetes_feature_enabled{name="ConstrainedImpersonation"'
+    (line,) = [line for line in metrics.splitlines() if line.startswith(gate)]
+    return line.endswith(" 1")
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +44,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def door(
     cluster: Cluster,
     flavors: None,
+    constrained: bool,
     limits: None,
     booting_policy: Object,
     authority: Path,
@@ -44,7 +54,8 @@ def door(
     access = {"access": "Bastion"}
     variants.composition(cluster, "devusers", access, of="devusers")
     reference = registry.newest("images/bastion", "bastion")
-    for name in ("bastion", "constrained-impersonation"):
+    roles = "constrained-impersonation" if constrained else "impersonation"
+    for name in ("bastion", roles):
         text = (ROOT / f"bastion/manifests/{name}.yaml").read_text()
         # The emulator's machines are reached at their public addresses.
         text = text.replace(
@@ -109,16 +120,7 @@ def trusted(authority: Path) -> Object:
 def enter(door: Door) -> Callable[..., Visitor]:
     """A person's way to the bastion, once the bastion knows them."""
 
-    def known(user: Workspaces, replica: int = 0) -> Visitor:
-        visitor = door.visitor(user.owner, user.key, replica)
-        until(
-            f"the bastion to know {user.owner}",
-            lambda: visitor("whoami").returncode == 0,
-            30,
-        )
-        return visitor
-
-    return known
+    return door.enter
 
 
 @pytest.fixture

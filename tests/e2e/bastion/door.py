@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.workspaces import Key
+from cluster.workspaces import Key, Workspaces
 from environment.cluster import Cluster
 from environment.objects import Object
+from environment.waiting import until
 
 NAMESPACE = "gpu-bastion"
 PORT = 2222
@@ -62,6 +63,14 @@ class Visitor:
         ran = self(*words)
         assert ran.returncode == 0, f"{words}: {ran.returncode} {ran.stderr}"
         return ran.stdout
+
+    def workspace_key(self, workspace: str, folder: Path) -> Path:
+        """The workspace's host key, as the claim tells it through the bastion."""
+        claim = json.loads(self.says("show", workspace, "-o", "json"))
+        (key,) = claim["status"]["hostKeys"]
+        known = folder / "workspaces"
+        known.write_text(f"{workspace}.ws {key}\n")
+        return known
 
     def inside(self, workspace: str, known_hosts: Path) -> list[str]:
         """A command line of ssh to a workspace, through the bastion."""
@@ -135,6 +144,16 @@ class Door:
     def visitor(self, name: str, key: Key, replica: int = 0) -> Visitor:
         return Visitor(name, key, self.address(replica), self.known_hosts())
 
+    def enter(self, user: Workspaces, replica: int = 0) -> Visitor:
+        """A person's way to the bastion, once the bastion knows them."""
+        visitor = self.visitor(user.owner, user.key, replica)
+        until(
+            f"the bastion to know {user.owner}",
+            lambda: visitor("whoami").returncode == 0,
+            30,
+        )
+        return visitor
+
     def broker(self, replica: int = 0) -> int:
         """The broker's process on this machine."""
         statuses = self.pod(replica)["status"]["containerStatuses"]
@@ -145,8 +164,16 @@ class Door:
         """The audit log on the volume of a replica, as the broker sees it."""
         return Path(f"/proc/{self.broker(replica)}/root{AUDIT}").read_text()
 
+    def verify(self, replica: int = 0) -> str:
+        """What the bastion says of the chain of its audit log."""
+        return self.cluster.kubectl(
+            *("exec", f"gpu-bastion-{replica}", "-n", NAMESPACE, "-c", "broker", "--"),
+            *("/usr/bin/gpu-bastion", "verify", AUDIT),
+        )
+
     def records(self, replica: int = 0) -> list[Any]:
-        return [json.loads(line) for line in self.log(replica).splitlines()]
+        # Words may have other characters that Python takes for ends of lines.
+        return [json.loads(line) for line in self.log(replica).split("\n") if line]
 
 
 def requests() -> list[Any]:

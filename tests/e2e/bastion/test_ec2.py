@@ -6,7 +6,6 @@ from pathlib import Path
 
 from bastion.conftest import seen_by_machines
 from bastion.door import Door, Visitor
-from bastion.test_skeleton import known_hosts
 from cluster.workspaces import Workspaces
 from environment.ec2 import Ec2
 
@@ -22,7 +21,7 @@ def test_a_person_enters_an_instance_through_the_bastion(
         *("create", "vm", "--instance-type", "g4dn.xlarge"),
         *("--region", "us-east-1", "--opencv", "4.8.0"),
     )
-    inside = visitor.inside("vm", known_hosts(visitor, "vm", tmp_path))
+    inside = visitor.inside("vm", visitor.workspace_key("vm", tmp_path))
     ran = subprocess.run([*inside, "id -un"], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "developer\n"), ran.stderr
     assert visitor.says("ssh", "vm", "--", "id", "-un") == "developer\n"

@@ -71,11 +71,7 @@ def test_whatever_happened_is_written_down_before_however_the_broker_ends(
     ends = ("session.closed", "session.lost")
     ended = {one["session"] for one in records if one["event"] in ends}
     assert opened == ended
-    verified = cluster.kubectl(
-        *("exec", "gpu-bastion-0", "-n", NAMESPACE, "-c", "broker", "--"),
-        *("/usr/bin/gpu-bastion", "verify", "/var/lib/gpu-bastion/audit/audit.jsonl"),
-    )
-    assert "the chain is whole" in verified
+    assert "the chain is whole" in door.verify()
 
 
 @pytest.mark.alone

@@ -17,22 +17,13 @@ from environment.waiting import until
 Enter = Callable[..., Visitor]
 
 
-def known_hosts(visitor: Visitor, workspace: str, folder: Path) -> Path:
-    """The workspace's host key, as the claim tells it through the bastion."""
-    claim = json.loads(visitor.says("show", workspace, "-o", "json"))
-    (key,) = claim["status"]["hostKeys"]
-    known = folder / "workspaces"
-    known.write_text(f"{workspace}.ws {key}\n")
-    return known
-
-
 def test_a_person_creates_a_workspace_logs_in_and_deletes_it(
     alice: Workspaces, enter: Enter, door: Door, tmp_path: Path
 ) -> None:
     visitor = enter(alice)
     assert "cpu-small" in visitor.says("flavors")
     assert "is Ready" in visitor.says("create", "work", "cpu-small")
-    inside = visitor.inside("work", known_hosts(visitor, "work", tmp_path))
+    inside = visitor.inside("work", visitor.workspace_key("work", tmp_path))
     ran = subprocess.run([*inside, "id -un"], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "developer\n"), ran.stderr
     assert "work" in visitor.says("list")
@@ -174,7 +165,7 @@ def test_a_session_ends_when_the_person_or_the_key_goes(
 ) -> None:
     visitor = enter(alice)
     visitor.says("create", "work", "cpu-small")
-    inside = visitor.inside("work", known_hosts(visitor, "work", tmp_path))
+    inside = visitor.inside("work", visitor.workspace_key("work", tmp_path))
     for change, back in (
         ({"publicKeys": []}, {"publicKeys": [alice.key.public]}),
         ({"suspended": True}, {"suspended": None}),
