@@ -171,6 +171,22 @@ bench-function:
 bench-provider:
 	cargo run --quiet --release --bin bench-provider -- $(BENCH)
 
+# The ways to a workspace in turns: the bastion, Debian's sshd as a jump host, kubectl
+# port-forward, and none. Not a test: it takes half an hour and an idle machine.
+# BENCH="--rounds 5 --people 20" is a short one.
+.PHONY: bench-bastion
+bench-bastion: TEST := bench-bastion
+bench-bastion:
+	cd tests/bench/bastion && $(PYTEST)
+	$(XTASK) cluster down --name $(TEST)
+	$(XTASK) cluster up --name $(TEST)
+	$(XTASK) image workspace --name $(TEST)
+	$(XTASK) image bastion --release --name $(TEST)
+	$(XTASK) demo --name $(TEST) --platform-only
+	code=1; eval "$$($(XTASK) cluster env --name $(TEST))" && cd tests/bench/bastion && \
+		PYTHONPATH=../../e2e $(XTASK) python -m bench $(BENCH) && code=0; \
+		$(XTASK) cluster down --name $(TEST); exit $$code
+
 codegen:
 	$(XTASK) codegen
 

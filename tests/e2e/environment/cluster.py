@@ -126,6 +126,10 @@ class Cluster:
         """The first process of a container, by its status."""
         return _process_of(container["containerID"].removeprefix("containerd://"))
 
+    def processes_in(self, container: str) -> list[int]:
+        """All processes of a container, by its id."""
+        return _processes_of(container)
+
     def kill(self, pod: Object, processes: list[int] | None = None) -> None:
         """Sends SIGKILL to the containers' processes, and deletes the pod.
 
@@ -169,7 +173,16 @@ def is_ready(resource: Object | None) -> bool:
 
 
 def _process_of(container: str) -> int:
-    """The first process of a container, whose cgroup's path has the container's id."""
+    """The first process of a container."""
+    found = _processes_of(container)
+    if not found:
+        raise AssertionError(f"no process runs in container {container}")
+    return found[0]
+
+
+def _processes_of(container: str) -> list[int]:
+    """The processes of a container, whose cgroup's path has the container's id."""
+    found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -177,5 +190,5 @@ def _process_of(container: str) -> int:
             except OSError:
                 continue
             if container in paths:
-                return int(entry.name)
-    raise AssertionError(f"no process runs in container {container}")
+                found.append(int(entry.name))
+    return found
