@@ -18,6 +18,7 @@ mod channel;
 mod door;
 mod exit;
 mod log;
+mod search;
 mod session;
 
 /// The bastion of GPU workspaces
@@ -55,6 +56,8 @@ enum Command {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
+    /// Print lines of the audit log
+    Search(search::Search),
 }
 
 /// Where the programs of one pod meet.
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         Command::HostKeys => session::host_keys(),
         Command::Session(given) => session::run(&given.place.run, &given.grant),
         Command::Verify { files } => log::verify(&files),
+        Command::Search(given) => search::run(&given),
     }
 }
 
