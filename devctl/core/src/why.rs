@@ -268,13 +268,10 @@ fn not_rendered(workspace: Workspace<'_>, events: &[Value]) -> Cause {
 
 /// What is not as the claim asks, although nothing fails.
 fn remarks(workspace: Workspace<'_>) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if let Some(config) = workspace.condition("ConfigResolved")
-        && config.is_true()
-        && !config.message.is_empty()
-    {
-        remarks.push(config.message.to_owned());
-    }
+    let told = ["ConfigResolved", ACCESS_READY].into_iter();
+    let told = told.filter_map(|name| workspace.condition(name));
+    let told = told.filter(|one| one.is_true() && !one.message.is_empty());
+    let mut remarks: Vec<String> = told.map(|one| one.message.to_owned()).collect();
     let text = |pointer: &str| crate::object::text(workspace.claim(), pointer);
     if let Some(why) = text("/status/choice/why") {
         let asked = text("/status/choice/asked").unwrap_or("the machine");

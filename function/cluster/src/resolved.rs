@@ -13,9 +13,11 @@ use function_runtime::request::Request;
 use function_runtime::validation::Violation;
 use function_workspace::access::Access;
 use function_workspace::catalogue::Known;
+use function_workspace::cause::Cause;
 use function_workspace::claim;
 use function_workspace::placed::{Claimed, Leftovers};
 use function_workspace::public_keys::PublicKeys;
+use function_workspace::reach::{Admitted, Reach};
 use function_workspace::{
     bastion, catalogue, dev_user, flavor, homes, owner, placement, public_keys, ssh_networks,
 };
@@ -144,19 +146,17 @@ pub fn resolved(
         Some(cause) => cause.message.clone(),
         None => no_keys(policy, cluster, owner),
     });
-    // A port that `kubectl` forwards reaches a pod that no network may connect to.
-    let access = Access::of(policy, suspended, no_keys.as_deref(), None);
     let bastion = bastion::pods(policy);
-    let is_closed = networks.cidrs.is_empty() && bastion.is_none();
+    let admitted = Admitted {
+        anybody: !networks.cidrs.is_empty() || bastion.is_some(),
+        bastion: bastion.is_some(),
+    };
+    let (access, unreached) = access(policy, suspended, no_keys.as_deref(), admitted);
     Ok(Resolved {
         names: naming.names(&cluster.domain),
         notices: [
             told,
-            notices(
-                parameters,
-                no_keys.filter(|_| access.is_none()),
-                is_closed.then(|| ssh_networks::none(policy)),
-            ),
+            notices(parameters, no_keys.filter(|_| access.is_none()), unreached),
             Vec::from_iter(networks.closed),
         ]
         .concat(),
@@ -184,6 +184,25 @@ pub fn resolved(
     })
 }
 
+/// The access to the pods, and the message about who may not connect, if the access does not say it.
+fn access(
+    policy: &WorkspacePolicy,
+    suspended: Option<&Cause>,
+    no_keys: Option<&str>,
+    admitted: Admitted,
+) -> (Option<Access>, Option<String>) {
+    let mut reach = Reach::of(policy, Placement::Cluster, admitted);
+    // A port that `kubectl` forwards reaches a pod that no network may connect to. Where only the
+    // bastion is to connect, nobody is to come in by that port.
+    let is_of_bastion_only = ssh_networks::is_of_bastion_only(policy);
+    let by_port = reach.closed.take_if(|_| !is_of_bastion_only);
+    let access = Access::of(policy, suspended, no_keys, &reach);
+    let closed = by_port.or_else(|| reach.closed.filter(|_| access.is_none()));
+    let closed = closed.map(|closed| closed.message);
+    let past = reach.without_bastion.filter(|_| access.is_none());
+    (access, closed.or(past))
+}
+
 /// The name and the spec of the flavor that the claim asks for.
 fn flavor<'a>(
     request: &Request,
@@ -197,10 +216,10 @@ fn flavor<'a>(
 fn notices(
     parameters: &WorkspaceParameters,
     no_keys: Option<String>,
-    no_networks: Option<&str>,
+    unreached: Option<String>,
 ) -> Vec<String> {
     let mut notices = Vec::from_iter(no_keys);
-    notices.extend(no_networks.map(str::to_owned));
+    notices.extend(unreached);
     if parameters.home.is_none() {
         notices.push(
             "files are lost when a pod ends: add spec.parameters.home to keep them".to_owned(),

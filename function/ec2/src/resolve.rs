@@ -14,6 +14,7 @@ use function_workspace::catalogue::Known;
 use function_workspace::cause::Cause;
 use function_workspace::placed::Claimed;
 use function_workspace::public_keys::PublicKeys;
+use function_workspace::reach::{Admitted, Reach};
 use function_workspace::ssh_networks::Networks;
 use function_workspace::{
     bastion, catalogue, claim, dev_user, homes, owner, placement, public_keys, ssh_networks,
@@ -108,8 +109,8 @@ pub fn workspace(
     };
     let suspended = claimed.suspended.as_ref();
     let no_keys = no_keys(suspended, has_keys, policy, owner);
-    let is_closed = network.security_group_ids.is_empty() && allowed.admits_nobody();
-    let (access, locked_out) = access(policy, suspended, no_keys, is_closed);
+    let reach = reach(policy, &allowed, &network);
+    let (access, locked_out) = access(policy, suspended, no_keys, reach);
     let ineffective = ineffective(policy, parameters, region, &allowed, &network);
     let loses_disk = allowed.is_on_demand_of_pool() && !allowed.has_home;
     let not_kept = loses_disk.then(|| NOT_KEPT.to_owned());
@@ -167,17 +168,27 @@ fn no_keys(
     of_suspended.or_else(|| (!has_keys).then(missing))
 }
 
+/// Who may connect to the machine. Whom the security groups of others admit is not known.
+fn reach(policy: &WorkspacePolicy, allowed: &Allowed, network: &Network) -> Reach {
+    let is_of_others = !network.security_group_ids.is_empty();
+    let admitted = Admitted {
+        anybody: is_of_others || !allowed.ssh_cidrs.is_empty() || allowed.bastion_group.is_some(),
+        bastion: is_of_others || allowed.admits_bastion,
+    };
+    Reach::of(policy, Placement::Ec2, admitted)
+}
+
 /// The access to the machine and, where the behaviour version does not decide it, the messages about who
 /// is locked out.
 fn access(
     policy: &WorkspacePolicy,
     suspended: Option<&Cause>,
     no_keys: Option<String>,
-    is_closed: bool,
+    reach: Reach,
 ) -> (Option<Access>, Vec<String>) {
-    let no_networks = is_closed.then(|| ssh_networks::none(policy));
-    let access = Access::of(policy, suspended, no_keys.as_deref(), no_networks);
-    let locked_out = no_keys.into_iter().chain(no_networks.map(str::to_owned));
+    let access = Access::of(policy, suspended, no_keys.as_deref(), &reach);
+    let closed = reach.closed.map(|closed| closed.message);
+    let locked_out = no_keys.into_iter().chain(closed.or(reach.without_bastion));
     // From v3 on, `AccessReady` says who is locked out.
     let locked_out = locked_out.filter(|_| access.is_none());
     let locked_out = locked_out.collect();
@@ -204,6 +215,8 @@ struct Allowed {
     ssh_cidrs: Vec<String>,
     /// The security group of the bastion.
     bastion_group: Option<String>,
+    /// Whether the bastion may connect.
+    admits_bastion: bool,
     /// The message about closed networks of the claim.
     closed: Option<String>,
 }
@@ -211,11 +224,6 @@ struct Allowed {
 impl Allowed {
     fn is_on_demand_of_pool(&self) -> bool {
         self.capacity_type == CapacityType::OnDemand && !self.is_of_provider_aws()
-    }
-
-    /// Whether no network and no security group may connect.
-    fn admits_nobody(&self) -> bool {
-        self.ssh_cidrs.is_empty() && self.bastion_group.is_none()
     }
 
     fn is_of_provider_aws(&self) -> bool {
@@ -234,6 +242,7 @@ fn allowed(
     homes::check(parameters, policy)?;
     let Networks { mut cidrs, closed } = ssh_networks::of(parameters, policy, seen.is_on())?;
     let bastion = bastion::sources(policy, region);
+    let admits_bastion = !bastion.is_empty();
     for network in bastion.cidrs {
         if !cidrs.contains(&network) {
             cidrs.push(network);
@@ -245,6 +254,7 @@ fn allowed(
         on_demand: capacity::on_demand_provider(policy, seen.maker()),
         ssh_cidrs: cidrs,
         bastion_group: bastion.security_group_id,
+        admits_bastion,
         closed,
     })
 }

@@ -4,7 +4,7 @@
 //! workspace is ready only if somebody can reach it, and starts only then unless the policy says
 //! otherwise.
 
-use api::condition::ACCESS_READY;
+use api::condition::{ACCESS_READY, BASTION_OUT_OF_REACH};
 use api::policy::{BehaviourVersion, WorkspacePolicy};
 use api::workspace::Phase;
 use function_runtime::composite::Composite;
@@ -12,6 +12,7 @@ use function_runtime::object::Status;
 use function_runtime::response::Condition;
 
 use crate::cause::{Cause, Reason};
+use crate::reach::Reach;
 use crate::report::Report;
 use crate::tenant_text::bounded;
 
@@ -20,6 +21,9 @@ use crate::tenant_text::bounded;
 pub enum Access {
     /// Somebody can.
     Open,
+    /// Somebody can, but nobody by way of the policy's bastion. The message says why, and who can
+    /// change that.
+    PastBastion(String),
     /// Nobody can.
     Closed(Cause),
 }
@@ -27,12 +31,12 @@ pub enum Access {
 impl Access {
     /// The access of a workspace in this call; none before behaviour version v3, which has no
     /// such condition. `suspended` is the cause if the owner is suspended. `keys` is the message if
-    /// no key and no authority may log in. `networks` is the message if no network may connect.
+    /// no key and no authority may log in. `reach` says who may connect.
     pub fn of(
         policy: &WorkspacePolicy,
         suspended: Option<&Cause>,
         keys: Option<&str>,
-        networks: Option<&str>,
+        reach: &Reach,
     ) -> Option<Self> {
         match policy.behaviour_version {
             BehaviourVersion::V1 | BehaviourVersion::V2 => return None,
@@ -41,12 +45,16 @@ impl Access {
         if let Some(suspended) = suspended {
             return Some(Self::Closed(suspended.clone()));
         }
-        let reason = match (keys, networks) {
-            (None, None) => return Some(Self::Open),
+        let reason = match (keys, &reach.closed) {
+            (None, None) => {
+                let past = reach.without_bastion.clone().map(Self::PastBastion);
+                return Some(past.unwrap_or(Self::Open));
+            }
             (Some(_), _) => Reason::NoPublicKeys,
-            (None, Some(_)) => Reason::NoNetworks,
+            (None, Some(closed)) => closed.reason.clone(),
         };
-        let missing: Vec<&str> = keys.into_iter().chain(networks).collect();
+        let closed = reach.closed.iter().map(|closed| closed.message.as_str());
+        let missing: Vec<&str> = keys.into_iter().chain(closed).collect();
         Some(Self::Closed(Cause::new(reason, missing.join("; "))))
     }
 
@@ -54,11 +62,15 @@ impl Access {
     pub fn observed(composite: Composite<'_>) -> Option<Self> {
         let observed = composite.condition(ACCESS_READY)?;
         if observed.status == Status::True {
-            return Some(Self::Open);
+            return Some(match observed.reason {
+                BASTION_OUT_OF_REACH => Self::PastBastion(bounded(observed.message)),
+                _ => Self::Open,
+            });
         }
         let known = [
             Reason::NoPublicKeys,
             Reason::NoNetworks,
+            Reason::BastionOutOfReach,
             Reason::OwnerSuspended,
         ];
         let reason = known.into_iter().find(|r| r.as_str() == observed.reason);
@@ -74,7 +86,7 @@ impl Access {
     pub fn barrier(&self, policy: &WorkspacePolicy) -> Option<&Cause> {
         match self {
             Self::Closed(cause) if policy.require_access => Some(cause),
-            Self::Open | Self::Closed(_) => None,
+            Self::Open | Self::PastBastion(_) | Self::Closed(_) => None,
         }
     }
 
@@ -82,16 +94,17 @@ impl Access {
     /// ready, even if its machine runs. `before` is the phase that the last call reported.
     #[must_use]
     pub fn reported(&self, mut report: Report, before: Option<Phase>) -> Report {
-        let cause = match self {
-            Self::Open => {
-                report
-                    .conditions
-                    .push(Condition::is_true(ACCESS_READY, "Reachable"));
-                return report;
+        let condition = match self {
+            Self::Open => Condition::is_true(ACCESS_READY, "Reachable"),
+            Self::PastBastion(message) => {
+                Condition::true_with_message(ACCESS_READY, BASTION_OUT_OF_REACH, message.as_str())
             }
-            Self::Closed(cause) => cause,
+            Self::Closed(cause) => cause.condition(ACCESS_READY),
         };
-        report.conditions.push(cause.condition(ACCESS_READY));
+        report.conditions.push(condition);
+        let Self::Closed(cause) = self else {
+            return report;
+        };
         report.hold_back(Phase::Failed, cause.message.clone(), before);
         report
     }

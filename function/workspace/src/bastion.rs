@@ -38,6 +38,13 @@ pub struct Sources {
     pub security_group_id: Option<String>,
 }
 
+impl Sources {
+    /// Whether the bastion connects to no machine.
+    pub fn is_empty(&self) -> bool {
+        self.cidrs.is_empty() && self.security_group_id.is_none()
+    }
+}
+
 /// The sources from which the bastion connects to machines in a region.
 pub fn sources(policy: &WorkspacePolicy, region: &str) -> Sources {
     Sources {

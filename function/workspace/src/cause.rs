@@ -1,5 +1,6 @@
 //! Why a workspace or its home is not ready.
 
+use api::condition::BASTION_OUT_OF_REACH;
 use function_runtime::response::Condition;
 
 /// Why a workspace or its home is not ready.
@@ -52,6 +53,8 @@ pub enum Reason {
     NoPublicKeys,
     /// No network may connect.
     NoNetworks,
+    /// Nobody may connect, and the policy's bastion does not reach the placement.
+    BastionOutOfReach,
     /// The owner is suspended.
     OwnerSuspended,
 
@@ -139,6 +142,7 @@ impl Reason {
             Self::HomeUnbound => "HomeUnbound",
             Self::NoPublicKeys => "NoPublicKeys",
             Self::NoNetworks => "NoNetworks",
+            Self::BastionOutOfReach => BASTION_OUT_OF_REACH,
             Self::OwnerSuspended => "OwnerSuspended",
             Self::NotRunning => "NotRunning",
             Self::NotReported => "NotReported",

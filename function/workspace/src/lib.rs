@@ -30,6 +30,7 @@ pub mod policy;
 pub mod provider_error;
 pub mod public_keys;
 pub mod quantity;
+pub mod reach;
 pub mod render;
 pub mod report;
 pub mod setup;

@@ -44,16 +44,6 @@ pub fn is_of_bastion_only(policy: &WorkspacePolicy) -> bool {
     policy.bastion.as_ref().is_some_and(|bastion| bastion.only)
 }
 
-/// The message for a workspace without a network.
-pub fn none(policy: &WorkspacePolicy) -> &'static str {
-    if is_of_bastion_only(policy) {
-        "nobody can connect: the policy's bastion.only closes all other networks, and its bastion \
-         does not reach workspaces in this placement; ask the platform team"
-    } else {
-        "nobody can connect: add the networks you connect from to spec.parameters.ssh.allowedCidrs"
-    }
-}
-
 /// The networks that may connect by SSH: those of the claim, or else those of the policy. Host bits
 /// are cleared, as EC2 does. Where only the bastion may connect, there are none: a claim with
 /// networks does not start, and a workspace that is on goes on without them.

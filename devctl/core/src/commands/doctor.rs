@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use api::condition::{ACCESS_READY, BASTION_OUT_OF_REACH};
+use api::workspace::Placement;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -250,6 +252,7 @@ async fn workspace(call: Call<'_>, name: &Name) -> Vec<Check> {
         let message = format!("it is {}", one.phase_text());
         Check::not("workspace", State::Bad, message, &why)
     }];
+    checks.extend(bastion(call, one));
     let host = connect::host(name);
     checks.push(match host_keys::pin("", &host, one) {
         Ok(_) => Check::good("host key", "the platform knows it"),
@@ -268,9 +271,38 @@ async fn workspace(call: Call<'_>, name: &Name) -> Vec<Check> {
                 "connection",
                 State::Bad,
                 format!("port 22 does not answer: {error}"),
-                "add your network to spec.parameters.ssh.allowedCidrs, or use the VPN of the platform",
+                way_in(call, one),
             ),
         },
     });
     checks
+}
+
+/// Whether the policy of the workspace admits the bastion by which devctl works; none without one, and
+/// where the platform does not say it.
+fn bastion(call: Call<'_>, one: Workspace<'_>) -> Option<Check> {
+    call.shared.bastion.as_ref()?;
+    let access = one.condition(ACCESS_READY)?;
+    if access.reason == BASTION_OUT_OF_REACH {
+        let next = way_in(call, one);
+        return Some(Check::not("bastion", State::Bad, access.message, next));
+    }
+    let admitted = || Check::good("bastion", "the policy of the workspace admits it");
+    access.is_true().then(admitted)
+}
+
+/// Who has to do what, so that port 22 answers.
+fn way_in(call: Call<'_>, one: Workspace<'_>) -> String {
+    if call.shared.bastion.is_none() {
+        return "add your network to spec.parameters.ssh.allowedCidrs, or use the VPN of the platform"
+            .to_owned();
+    }
+    let fields = match one.placement() {
+        Placement::Ec2 => "bastion.cidrs or bastion.securityGroupId",
+        Placement::Cluster => "bastion.namespace and bastion.podLabels",
+    };
+    format!(
+        "ask the platform team: only they can let the bastion connect, by {fields} in the \
+         WorkspacePolicy"
+    )
 }

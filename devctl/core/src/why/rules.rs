@@ -141,6 +141,7 @@ pub static RULES: &[Rule] = &[
             "{edit}: add your network, for example 203.0.113.0/24, to spec.parameters.ssh.allowedCidrs",
         ],
     )),
+    refusal(platform(ACCESS, "BastionOutOfReach")),
     refusal(platform(ACCESS, "OwnerSuspended")),
     passes(SOFTWARE, "SettingUp"),
     you(

@@ -179,3 +179,15 @@ fn an_unknown_reason_still_shows_the_platforms_words() {
     assert_eq!(answer.causes[0].message, "about Brandnew");
     assert_eq!(answer.causes[0].who, Who::Platform);
 }
+
+#[test]
+fn a_workspace_that_works_past_its_bastion_has_a_remark() {
+    let message = "the policy's bastion does not reach machines on EC2";
+    let past = json!([
+        {"type": "AccessReady", "status": "True", "reason": "BastionOutOfReach", "message": message},
+    ]);
+    let claim = claim("Ready", &past);
+    let answer = answer(Workspace::new(&claim), &[]);
+    assert_eq!(answer.causes, []);
+    assert_eq!(answer.remarks, [message]);
+}

@@ -11,6 +11,7 @@ use devctl_core::object::Kind;
 use devctl_core::problem::Code;
 use serde_json::{Value, json};
 
+mod doctor;
 mod world;
 
 use world::World;

@@ -30,6 +30,8 @@ pub struct World {
     /// The answers of ssh, in order; the last line of each call is kept.
     pub ssh: Mutex<VecDeque<Ran>>,
     pub lines: Mutex<Vec<String>>,
+    /// Whether no workspace answers at its port.
+    pub is_silent: Mutex<bool>,
     pub folder: PathBuf,
     home: PathBuf,
     state: PathBuf,
@@ -47,6 +49,7 @@ impl World {
             said: Mutex::default(),
             ssh: Mutex::default(),
             lines: Mutex::default(),
+            is_silent: Mutex::default(),
             state: home.join("state"),
             home,
             folder,
@@ -265,6 +268,9 @@ impl Reach for World {
     }
 
     async fn answers(&self, _: &name::Host, _: &Destination, _: Duration) -> io::Result<()> {
+        if *self.is_silent.lock().unwrap() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         Ok(())
     }
 
