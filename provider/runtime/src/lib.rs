@@ -19,6 +19,7 @@
 //! | [`events`] | core/v1 events, the only ones Crossplane lets a provider write |
 //! | [`crds`] | safe-start: a controller starts when its CRD is served |
 //! | [`watch`] | watches that report when their first list is complete |
+//! | [`lists`] | lists in pages, in little memory |
 //! | [`unreadable`] | an object that cannot be read stops nobody else's work |
 //! | [`leader`] | `--leader-election` |
 //! | [`metrics`], [`readiness`], [`operations`] | `/metrics`, `/readyz`, `/healthz` |
@@ -33,6 +34,7 @@ pub mod events;
 pub mod finalizer;
 mod happened;
 pub mod leader;
+pub mod lists;
 pub mod metrics;
 pub mod operations;
 pub mod pause;
