@@ -22,6 +22,7 @@
 //! | [`lists`] | lists in pages, in little memory |
 //! | [`unreadable`] | an object that cannot be read stops nobody else's work |
 //! | [`leader`] | `--leader-election` |
+//! | [`in_flight`] | a busy API server gets few requests at once |
 //! | [`metrics`], [`readiness`], [`operations`] | `/metrics`, `/readyz`, `/healthz` |
 //!
 //! From the crate `api` it uses only `condition` and `managed`, which Crossplane defines for every
@@ -33,6 +34,7 @@ pub mod crds;
 pub mod events;
 pub mod finalizer;
 mod happened;
+pub mod in_flight;
 pub mod leader;
 pub mod lists;
 pub mod metrics;
