@@ -11,6 +11,7 @@ use kube::client::ClientBuilder;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Client, Config};
 use provider_runtime::events::Events;
+use provider_runtime::in_flight::InFlight;
 use provider_runtime::leader::{Candidate, Lost, Terms};
 use provider_runtime::metrics::api_server::Requests;
 use provider_runtime::metrics::calls::Calls;
@@ -167,11 +168,12 @@ fn controllers(
     }
 }
 
-/// The client of the API server. It counts its requests.
+/// The client of the API server. It counts its requests, and sends few at once.
 async fn client(metrics: &Metrics) -> Result<Client, RunError> {
     let config = Config::infer().await?;
     let stack = ClientBuilder::try_from(config)?;
-    Ok(stack.with_layer(&Requests::new(metrics)).build())
+    let stack = stack.with_layer(&Requests::new(metrics));
+    Ok(stack.with_layer(&InFlight::default()).build())
 }
 
 /// Resolves at SIGTERM, which Kubernetes sends, or at SIGINT, which a terminal sends.

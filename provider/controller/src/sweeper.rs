@@ -21,6 +21,7 @@ use kube::{Client, Resource};
 use provider_aws::Ec2Error;
 use provider_core::{Group, Instance, InstanceState};
 use provider_runtime::events::{Events, Happened};
+use provider_runtime::lists::Pages;
 use serde::de::DeserializeOwned;
 
 use crate::identity;
@@ -114,8 +115,8 @@ impl LiveOwners {
     /// The identities of all objects of a kind. An object with an unproven identity owns what has
     /// its UID.
     ///
-    /// Identities are read from the metadata: the pools of a large control plane do not fit into
-    /// the memory. Only an object without the annotation is read as a whole. A tool may have
+    /// Identities are read from the metadata, page by page: the pools of a large control plane do not
+    /// fit into the memory. Only an object without the annotation is read as a whole. A tool may have
     /// removed the annotation, and the provider does not write it to a paused pool.
     async fn identities<K>(&self) -> Result<BTreeSet<String>, kube::Error>
     where
@@ -124,14 +125,19 @@ impl LiveOwners {
     {
         let api: Api<K> = Api::all(self.client.clone());
         let mut identities = BTreeSet::new();
-        for one in api.list_metadata(&ListParams::default()).await? {
-            let identity = if is_annotated(&one.metadata) {
-                self.seals.of_metadata::<K>(&one.metadata).ok()
-            } else {
-                self.recorded::<K>(&one.metadata).await?
-            };
-            identities.extend(identity.map(|identity| identity.value));
-            identities.extend(one.metadata.uid);
+        let mut pages = Pages::of(ListParams::default());
+        while let Some(params) = pages.next() {
+            let page = api.list_metadata(params).await?;
+            pages.read(page.metadata);
+            for one in page.items {
+                let identity = if is_annotated(&one.metadata) {
+                    self.seals.of_metadata::<K>(&one.metadata).ok()
+                } else {
+                    self.recorded::<K>(&one.metadata).await?
+                };
+                identities.extend(identity.map(|identity| identity.value));
+                identities.extend(one.metadata.uid);
+            }
         }
         Ok(identities)
     }

@@ -19,8 +19,10 @@
 //! | [`events`] | core/v1 events, the only ones Crossplane lets a provider write |
 //! | [`crds`] | safe-start: a controller starts when its CRD is served |
 //! | [`watch`] | watches that report when their first list is complete |
+//! | [`lists`] | lists in pages, in little memory |
 //! | [`unreadable`] | an object that cannot be read stops nobody else's work |
 //! | [`leader`] | `--leader-election` |
+//! | [`in_flight`] | a busy API server gets few requests at once |
 //! | [`metrics`], [`readiness`], [`operations`] | `/metrics`, `/readyz`, `/healthz` |
 //!
 //! From the crate `api` it uses only `condition` and `managed`, which Crossplane defines for every
@@ -32,7 +34,9 @@ pub mod crds;
 pub mod events;
 pub mod finalizer;
 mod happened;
+pub mod in_flight;
 pub mod leader;
+pub mod lists;
 pub mod metrics;
 pub mod operations;
 pub mod pause;

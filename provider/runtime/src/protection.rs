@@ -2,6 +2,7 @@
 //! use it could not be cleaned up. Also tells a configuration what the provider does not do for it.
 
 mod controller;
+mod users;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,9 +11,7 @@ use std::time::Duration;
 use api::condition::{ConditionStatus, Conditioned as _, find};
 use api::managed::ProviderConfigStatus;
 use jiff::Timestamp;
-use kube::api::{
-    Api, ApiResource, DynamicObject, ListParams, PartialObjectMeta, Patch, PatchParams,
-};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::object::HasStatus;
 use kube::runtime::controller::Action;
 use kube::{Client, Resource, ResourceExt as _};
@@ -22,9 +21,9 @@ use serde_json::json;
 use crate::conditions::{self, Verdict};
 use crate::events::{Events, Happened};
 use crate::finalizer;
-use crate::usage::{CONFIG_KIND_LABEL, CONFIG_LABEL};
 
 pub use controller::run;
+use users::{references, users};
 
 /// The condition of a configuration whose deletion waits.
 pub const TERMINATING: &str = "Terminating";
@@ -119,54 +118,6 @@ where
     })
 }
 
-/// The number of resources that name the configuration and still have to be cleaned up.
-async fn references<C>(config: &C, protection: &Protection<C>) -> kube::Result<i64>
-where
-    C: Resource<DynamicType = ()>,
-{
-    let mut references = 0;
-    let is_user = |resource: &&DynamicObject| {
-        let reference = &resource.data["spec"]["providerConfigRef"];
-        reference["name"] == config.name_any()
-            && reference["kind"] == *C::kind(&())
-            && finalizer::is_present(&resource.metadata, finalizer::MANAGED)
-    };
-    for kind in &protection.managed {
-        let resources = visible_to(config, &protection.client, kind);
-        match resources.list(&ListParams::default()).await {
-            Ok(listed) => references += listed.items.iter().filter(is_user).count(),
-            // A kind that is inactive has no resources.
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(i64::try_from(references).unwrap_or(i64::MAX))
-}
-
-/// The number of usages that have a controlling owner. A usage that lost its owner, for example by
-/// a restored backup, is written again when its resource connects.
-async fn users<C, U>(config: &C, client: &Client) -> kube::Result<i64>
-where
-    C: Resource<DynamicType = ()>,
-    U: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
-{
-    let usages = visible_to(config, client, &ApiResource::erase::<U>(&()));
-    let labels = format!(
-        "{CONFIG_LABEL}={},{CONFIG_KIND_LABEL}={}",
-        config.name_any(),
-        C::kind(&())
-    );
-    let listed = usages
-        .list_metadata(&ListParams::default().labels(&labels))
-        .await?;
-    let is_owned = |usage: &&PartialObjectMeta<DynamicObject>| {
-        let owners = usage.metadata.owner_references.iter().flatten();
-        owners.into_iter().any(|o| o.controller == Some(true))
-    };
-    let users = listed.items.iter().filter(is_owned).count();
-    Ok(i64::try_from(users).unwrap_or(i64::MAX))
-}
-
 fn configs<C>(config: &C, client: &Client) -> Api<DynamicObject>
 where
     C: Resource<DynamicType = ()>,
@@ -255,6 +206,7 @@ mod tests {
     use crate::metrics::Metrics;
     use crate::metrics::happened::EventCounts;
     use crate::testing::{ApiServer, Config, Thing, Use};
+    use crate::usage::{CONFIG_KIND_LABEL, CONFIG_LABEL};
 
     const CONFIG: &str = "/apis/example.org/v1/configs/main";
     const USE: &str = "/apis/example.org/v1/namespaces/team/uses/u1";

@@ -85,6 +85,10 @@ struct State {
     version: u64,
     writes: usize,
     refusal: Option<u16>,
+    /// The number of objects in each list so far.
+    lists: Vec<usize>,
+    /// The number of lists after which none is answered.
+    most_lists: Option<usize>,
 }
 
 impl ApiServer {
@@ -115,6 +119,17 @@ impl ApiServer {
     /// Makes the server answer later requests again.
     pub fn accept(&self) {
         self.0.lock().unwrap().refusal = None;
+    }
+
+    /// Makes the server answer no more lists than these.
+    pub fn refuse_after_lists(&self, lists: usize) {
+        self.0.lock().unwrap().most_lists = Some(lists);
+    }
+
+    /// The number of objects in the longest list so far.
+    pub fn longest_list(&self) -> usize {
+        let state = self.0.lock().unwrap();
+        state.lists.iter().copied().max().unwrap_or_default()
     }
 
     /// The number of accepted writes, without those of events.
@@ -153,7 +168,7 @@ impl State {
             |stored: &Value| !version(&sent).is_null() && version(&sent) != version(stored);
         match (&ask.method, stored) {
             (&Method::GET, Some(stored)) => Ok(stored),
-            (&Method::GET, None) => self.list(path, &ask.query).ok_or(404),
+            (&Method::GET, None) => self.page(path, &ask.query),
             (&Method::POST, _) => {
                 let name = match sent["metadata"]["name"].as_str() {
                     Some(name) => name.to_owned(),
@@ -181,6 +196,29 @@ impl State {
     fn write(&mut self, path: &str, object: Value) -> Value {
         self.writes += usize::from(!path.contains("/events/"));
         self.store(path, object)
+    }
+
+    /// A part of a list. The token of the next part is the number of objects before it.
+    fn page(&mut self, path: &str, query: &str) -> Result<Value, u16> {
+        let mut list = self.list(path, query).ok_or(404_u16)?;
+        if self.most_lists.is_some_and(|most| self.lists.len() >= most) {
+            return Err(410);
+        }
+        let number = |key: &str| {
+            let value = query.split('&').find_map(|part| part.strip_prefix(key));
+            value.and_then(|value| value.parse::<usize>().ok())
+        };
+        let items = list["items"].as_array_mut().unwrap();
+        items.drain(..number("continue=").unwrap_or_default().min(items.len()));
+        let size = number("limit=").unwrap_or(usize::MAX);
+        let is_last = items.len() <= size;
+        items.truncate(size);
+        self.lists.push(items.len());
+        if !is_last {
+            let next = number("continue=").unwrap_or_default() + size;
+            list["metadata"]["continue"] = json!(next.to_string());
+        }
+        Ok(list)
     }
 
     /// Every object of a kind that has all of the labels, in one namespace or in all.
