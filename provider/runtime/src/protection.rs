@@ -23,7 +23,7 @@ use crate::events::{Events, Happened};
 use crate::finalizer;
 
 pub use controller::run;
-use users::{references, users};
+use users::{references, users, visible_to};
 
 /// The condition of a configuration whose deletion waits.
 pub const TERMINATING: &str = "Terminating";
@@ -68,7 +68,7 @@ where
     let mut users = users::<C, U>(config.as_ref(), &protection.client).await?;
     let is_deserted = is_deleted && users == 0;
     if is_deserted {
-        users = references(config.as_ref(), protection).await?;
+        users = references(config.as_ref(), &protection.client, &protection.managed).await?;
     }
     let configs = configs(config.as_ref(), &protection.client);
     let meta = config.meta();
@@ -123,17 +123,6 @@ where
     C: Resource<DynamicType = ()>,
 {
     visible_to(config, client, &ApiResource::erase::<C>(&()))
-}
-
-/// The objects of a kind in the configuration's namespace, or in all of them.
-fn visible_to<C>(config: &C, client: &Client, kind: &ApiResource) -> Api<DynamicObject>
-where
-    C: Resource<DynamicType = ()>,
-{
-    match config.meta().namespace.as_deref() {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
-        None => Api::all_with(client.clone(), kind),
-    }
 }
 
 /// What a reconcile has found out about a configuration.

@@ -2,17 +2,21 @@
 
 use std::fmt::Debug;
 
-use kube::api::{ApiResource, DynamicObject, ListParams, PartialObjectMeta};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, PartialObjectMeta};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use super::{Protection, visible_to};
 use crate::finalizer;
 use crate::lists::Pages;
 use crate::usage::{CONFIG_KIND_LABEL, CONFIG_LABEL};
 
 /// The number of resources that name the configuration and still have to be cleaned up.
-pub(super) async fn references<C>(config: &C, protection: &Protection<C>) -> kube::Result<i64>
+/// `managed` has the kinds of resources.
+pub(super) async fn references<C>(
+    config: &C,
+    client: &Client,
+    managed: &[ApiResource],
+) -> kube::Result<i64>
 where
     C: Resource<DynamicType = ()>,
 {
@@ -23,8 +27,8 @@ where
             && reference["kind"] == *C::kind(&())
             && finalizer::is_present(&resource.metadata, finalizer::MANAGED)
     };
-    for kind in &protection.managed {
-        let resources = visible_to(config, &protection.client, kind);
+    for kind in managed {
+        let resources = visible_to(config, client, kind);
         let mut pages = Pages::of(ListParams::default());
         while let Some(params) = pages.next() {
             let listed = match resources.list(params).await {
@@ -66,13 +70,22 @@ where
     Ok(i64::try_from(users).unwrap_or(i64::MAX))
 }
 
+/// The objects of a kind in the configuration's namespace, or in all of them.
+pub(super) fn visible_to<C>(config: &C, client: &Client, kind: &ApiResource) -> Api<DynamicObject>
+where
+    C: Resource<DynamicType = ()>,
+{
+    match config.meta().namespace.as_deref() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
+        None => Api::all_with(client.clone(), kind),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::metrics::Metrics;
-    use crate::metrics::happened::EventCounts;
     use crate::testing::{ApiServer, Config, ConfigSpec, Thing, Use, thing};
 
     #[tokio::test]
@@ -100,17 +113,11 @@ mod tests {
             server.put(&path("uses"), usage);
         }
         let client = server.client();
-        let counts = EventCounts::new(&Metrics::new(), "events", "Events");
-        let protection = Protection {
-            client: client.clone(),
-            managed: vec![ApiResource::erase::<Thing>(&())],
-            events: crate::events::Events::new(client.clone(), "provider", counts),
-            not_permitted: Box::new(|_: &Config| None),
-        };
+        let managed = [ApiResource::erase::<Thing>(&())];
         let config = Config::new("main", ConfigSpec {});
         let all = i64::from(USERS);
         assert_eq!(users::<_, Use>(&config, &client).await.unwrap(), all);
-        assert_eq!(references(&config, &protection).await.unwrap(), all);
+        assert_eq!(references(&config, &client, &managed).await.unwrap(), all);
         assert!(server.longest_list() <= 100, "a page has them all");
     }
 }
