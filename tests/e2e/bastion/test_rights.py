@@ -49,6 +49,7 @@ RESOURCES = [
     Resource("pods", subresource="proxy"),
     SECRETS,
     Resource("secrets", name="gpu-bastion-host-key"),
+    Resource("secrets", name="gpu-bastion-user-authority"),
     Resource("configmaps"),
     Resource("configmaps", name="gpu-workspaces.account"),
     Resource("events"),
