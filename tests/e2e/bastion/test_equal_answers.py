@@ -8,6 +8,7 @@ import statistics
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -94,10 +95,13 @@ def kinds(cluster: Cluster, door: Door, keys: Callable[[str], Key]) -> Iterator[
         )
         return names
 
+    with ThreadPoolExecutor() as threads:
+        left = threads.submit(users, "left", suspended=True)
+        here = threads.submit(users, "here")
     found = {
         "unknown": Kind([f"nobody-{tag}-{number}" for number in range(2 * SAMPLES)]),
-        "suspended": Kind(users("left", suspended=True)),
-        "wrong key": Kind(users("here")),
+        "suspended": Kind(left.result()),
+        "wrong key": Kind(here.result()),
     }
     try:
         last = Workspaces(cluster, f"dev-{tag}", found["wrong key"].names[-1], key)
@@ -184,5 +188,5 @@ def test_unknown_suspended_and_wrong_key_are_told_the_same(
             ran.stdout,
             ran.stderr.replace(visitor.name, "NAME"),
         )
-    said = f"NAME@{door.address()}: Permission denied (publickey).\r\n"
+    said = f"NAME@{door.address()}: Permission denied (publickey).\n"
     assert told == dict.fromkeys(told, (255, "", said))
