@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api::condition::{self, ConditionStatus, READY, SYNCED};
+use api::pool::SpotPoolParameters;
 use jiff::SignedDuration;
 use memory_ec2::{Disk, SecurityGroup, canonical};
 
@@ -100,16 +101,6 @@ impl World {
             condition::find(&status.conditions, type_)
                 .is_some_and(|c| c.status == ConditionStatus::True)
         };
-        let is_open_to = |g: &SecurityGroup| {
-            let read = g.read(&TAG_KEYS).unwrap();
-            let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
-            let groups = spec.ssh.iter();
-            let groups = groups.flat_map(|ssh| &ssh.allowed_security_group_ids);
-            read.foreign_rule_ids.is_empty()
-                && read.rules.members == spec.leases.is_none()
-                && read.rules.ssh_cidrs == cidrs.map(|cidr| canonical(cidr)).collect()
-                && read.rules.ssh_groups == groups.cloned().collect()
-        };
         let ends_soon = |unavailable: &api::pool::UnavailableOffering| {
             unavailable.until.0.duration_since(earth.now) < SignedDuration::from_secs(5)
         };
@@ -144,7 +135,14 @@ impl World {
                     || earth.cloud.live().iter().any(|m| m.is_impaired),
             ),
             ("no launch in doubt", status.at_provider.launches.is_empty()),
-            ("rules", earth.cloud.firewall.ours().all(is_open_to)),
+            (
+                "rules",
+                earth
+                    .cloud
+                    .firewall
+                    .ours()
+                    .all(|g| Self::is_open_to(spec, g)),
+            ),
             (
                 "group listed",
                 earth
@@ -179,6 +177,18 @@ impl World {
         .into_iter()
         .filter_map(|(what, is_so)| (!is_so).then_some(what))
         .collect()
+    }
+
+    /// Whether a group has the rules of the spec, and no others.
+    fn is_open_to(spec: &SpotPoolParameters, group: &SecurityGroup) -> bool {
+        let read = group.read(&TAG_KEYS).unwrap();
+        let cidrs = spec.ssh.iter().flat_map(|ssh| &ssh.allowed_cidrs);
+        let groups = spec.ssh.iter();
+        let groups = groups.flat_map(|ssh| &ssh.allowed_security_group_ids);
+        read.foreign_rule_ids.is_empty()
+            && read.rules.members == spec.leases.is_none()
+            && read.rules.ssh_cidrs == cidrs.map(|cidr| canonical(cidr)).collect()
+            && read.rules.ssh_groups == groups.cloned().collect()
     }
 
     /// Whether there is one home, of the desired size, and the instance has it.
