@@ -106,29 +106,21 @@ fn is_foreign(rule: &SecurityGroupRule, group_id: &str) -> bool {
 
 /// The rules as EC2 takes them, one for each source.
 pub(crate) fn permissions(group_id: &str, rules: &GroupRules) -> Vec<IpPermission> {
-    let ssh = rules.ssh_cidrs.iter().map(|cidr| {
-        IpPermission::builder()
-            .ip_protocol("tcp")
-            .from_port(SSH)
-            .to_port(SSH)
-            .ip_ranges(IpRange::builder().cidr_ip(cidr).build())
-            .build()
+    let ssh = IpPermission::builder()
+        .ip_protocol("tcp")
+        .from_port(SSH)
+        .to_port(SSH);
+    let cidrs = rules.ssh_cidrs.iter().map(|cidr| {
+        let range = IpRange::builder().cidr_ip(cidr).build();
+        ssh.clone().ip_ranges(range).build()
     });
-    let groups = rules.ssh_groups.iter().map(|id| {
-        IpPermission::builder()
-            .ip_protocol("tcp")
-            .from_port(SSH)
-            .to_port(SSH)
-            .user_id_group_pairs(UserIdGroupPair::builder().group_id(id).build())
-            .build()
-    });
-    let members = rules.members.then(|| {
-        IpPermission::builder()
-            .ip_protocol(ALL)
-            .user_id_group_pairs(UserIdGroupPair::builder().group_id(group_id).build())
-            .build()
-    });
-    ssh.chain(groups).chain(members).collect()
+    let pair = |id: &str| UserIdGroupPair::builder().group_id(id).build();
+    let groups = rules.ssh_groups.iter();
+    let groups = groups.map(|id| ssh.clone().user_id_group_pairs(pair(id)).build());
+    let members = IpPermission::builder().ip_protocol(ALL);
+    let members = members.user_id_group_pairs(pair(group_id)).build();
+    let members = rules.members.then_some(members);
+    cidrs.chain(groups).chain(members).collect()
 }
 
 #[cfg(test)]
