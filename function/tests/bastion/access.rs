@@ -95,16 +95,9 @@ fn a_pod_without_a_network_starts_past_the_bastion() {
 fn a_machine_in_the_groups_of_the_catalogue_is_not_complained_of() {
     let mut request = request("ready", "v3", &pods());
     without_claims_networks(&mut request);
-    let catalogue = "/requiredResources/catalogue/items/0/resource/data/networks";
-    let networks = request.pointer_mut(catalogue);
+    let data = request.pointer_mut("/requiredResources/catalogue/items/0/resource/data");
     let groups = json!({"us-east-1": {"securityGroupIds": ["sg-0123456789abcdef0"]}});
-    match networks {
-        Some(networks) => *networks = groups,
-        None => {
-            let data = request.pointer_mut("/requiredResources/catalogue/items/0/resource/data");
-            data.unwrap()["networks"] = groups;
-        }
-    }
+    data.unwrap()["networks"] = groups;
     let response = answer(&case::parse(request));
     assert_eq!(access(&response), (true, "Reachable", ""));
 }
