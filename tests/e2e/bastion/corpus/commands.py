@@ -180,20 +180,17 @@ def directions() -> Class:
     )
 
 
-CLASSES = {
-    made.__name__.replace("_", "-"): made
-    for made in (
-        separators,
-        substitutions,
-        expansions,
-        globs,
-        redirections,
-        here_documents,
-        programs,
-        transfers,
-        line_ends,
-        terminal_sequences,
-        look_alikes,
-        directions,
-    )
-}
+CLASSES = (
+    separators,
+    substitutions,
+    expansions,
+    globs,
+    redirections,
+    here_documents,
+    programs,
+    transfers,
+    line_ends,
+    terminal_sequences,
+    look_alikes,
+    directions,
+)

@@ -133,6 +133,4 @@ def logins() -> Class:
     return {"about": "names of accounts", "door": "login", "lines": lines}
 
 
-CLASSES = {
-    made.__name__.replace("_", "-"): made for made in (environment, subsystems, logins)
-}
+CLASSES = (environment, subsystems, logins)

@@ -17,10 +17,9 @@ from bastion.corpus import commands, doors, streams, words
 
 HERE = Path(__file__).parent
 CLASSES: dict[str, Callable[[], dict[str, Any]]] = {
-    **commands.CLASSES,
-    **words.CLASSES,
-    **doors.CLASSES,
-    **streams.CLASSES,
+    made.__name__.replace("_", "-"): made
+    for module in (commands, words, doors, streams)
+    for made in module.CLASSES
 }
 
 

@@ -209,14 +209,11 @@ def keys() -> Class:
     }
 
 
-CLASSES = {
-    made.__name__.replace("_", "-"): made
-    for made in (
-        json_injections,
-        deep_json,
-        large_frames,
-        second_questions,
-        prompts,
-        keys,
-    )
-}
+CLASSES = (
+    json_injections,
+    deep_json,
+    large_frames,
+    second_questions,
+    prompts,
+    keys,
+)

@@ -274,19 +274,16 @@ def nul() -> Class:
     )
 
 
-CLASSES = {
-    made.__name__.replace("_", "-"): made
-    for made in (
-        options,
-        paths,
-        hosts,
-        unfinished,
-        quotes,
-        formats,
-        injections,
-        long_lines,
-        many_words,
-        not_text,
-        nul,
-    )
-}
+CLASSES = (
+    options,
+    paths,
+    hosts,
+    unfinished,
+    quotes,
+    formats,
+    injections,
+    long_lines,
+    many_words,
+    not_text,
+    nul,
+)
