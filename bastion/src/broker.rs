@@ -15,8 +15,9 @@ use kube::Client;
 use tokio::net::{TcpListener, UnixListener};
 use tracing::{error, info};
 
-use crate::channel::socket;
+use crate::channel;
 use crate::log::Log;
+use files::removed;
 use metrics::Metrics;
 pub(crate) use settings::Settings;
 use shared::Broker;
@@ -24,6 +25,7 @@ use shared::Broker;
 mod agent;
 mod api;
 mod directory;
+mod files;
 mod keys;
 mod limits;
 mod metrics;
@@ -70,12 +72,11 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let metrics = Arc::new(Metrics::new());
     let port = TcpListener::bind(settings.metrics).await?;
     tokio::spawn(metrics::serve(port, Arc::clone(&metrics)));
-    let listener = listen(&socket(&settings.run))?;
-    let for_ssh = listen(&settings.run.join("agent.sock"))?;
+    let listener = listen(&channel::socket(&settings.run))?;
+    let for_ssh = listen(&channel::agent(&settings.run))?;
     let broker = Arc::new(Broker {
         accounts,
         grants: Mutex::default(),
-        agent: Arc::new(agent::Agent::new(authority.as_deref())?),
         limits: limits::Limits::default(),
         metrics: Arc::clone(&metrics),
         listener: Mutex::new(processes::remembered(&settings.audit)?),
@@ -86,7 +87,8 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
         replica: settings.replica.clone(),
         began: Instant::now(),
     });
-    tokio::spawn(agent::serve(Arc::clone(&broker), for_ssh));
+    let agent = Arc::new(agent::Agent::new(authority.as_deref())?);
+    tokio::spawn(agent::serve(Arc::clone(&agent), for_ssh));
     tokio::spawn(Arc::clone(&broker).try_the_log_again());
     info!("ready");
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -94,7 +96,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
         tokio::select! {
             accepted = listener.accept() => {
                 let (stream, _) = accepted?;
-                tokio::spawn(sessions::serve(Arc::clone(&broker), stream));
+                tokio::spawn(sessions::serve(Arc::clone(&broker), Arc::clone(&agent), stream));
             }
             _ = terminated.recv() => return Ok(()),
         }
@@ -104,12 +106,8 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
 /// Listens where only sshd's group may connect.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let unready = path.with_extension("unready");
-    for left in [path, &unready] {
-        match fs::remove_file(left) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
+    removed(path)?;
+    removed(&unready)?;
     let listener = UnixListener::bind(&unready)?;
     fs::set_permissions(&unready, fs::Permissions::from_mode(0o660))?;
     fs::rename(&unready, path)?;

@@ -14,6 +14,11 @@ pub(crate) fn socket(run: &Path) -> PathBuf {
     run.join("broker.sock")
 }
 
+/// The socket of the broker as the agent of ssh, in the folder of a pod.
+pub(crate) fn agent(run: &Path) -> PathBuf {
+    run.join("agent.sock")
+}
+
 /// A connection to the broker. Each question has one answer.
 pub(crate) struct Channel {
     stream: UnixStream,

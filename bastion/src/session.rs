@@ -42,7 +42,7 @@ pub(crate) fn run(run: &Path, grant: &str) -> ExitCode {
 /// Joins standard input and output with a workspace, for the ssh of a session.
 pub(crate) fn proxy(run: &Path, host: &str) -> ExitCode {
     let grant = std::env::var(ssh::GRANT).unwrap_or_default();
-    ended(enter(run, &grant).and_then(|(session, _)| session.connect(host)))
+    ended(enter(run, &grant).and_then(|session| session.connect(host)))
 }
 
 /// Prints the host keys that a session gave its ssh.
@@ -62,15 +62,15 @@ fn ended(code: io::Result<u8>) -> ExitCode {
 }
 
 fn serve(run: &Path, grant: &str) -> io::Result<u8> {
-    let (session, user) = enter(run, grant)?;
+    let session = enter(run, grant)?;
     match std::env::var_os("SSH_ORIGINAL_COMMAND") {
         Some(line) => session.line(line.as_bytes()),
-        None => session.prompt(&user),
+        None => session.prompt(),
     }
 }
 
-/// Shows the broker the grant. Returns the session, and the name of the person.
-fn enter(run: &Path, grant: &str) -> io::Result<(Session, String)> {
+/// Shows the broker the grant.
+fn enter(run: &Path, grant: &str) -> io::Result<Session> {
     confinement::confine()?;
     let source = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let source = source.split(' ').next().unwrap_or_default().to_owned();
@@ -82,27 +82,16 @@ fn enter(run: &Path, grant: &str) -> io::Result<(Session, String)> {
     let welcome = channel.ask(&login)?;
     let broker = channel.watched()?;
     std::thread::spawn(move || end_with(&broker));
-    let Answer::Welcome {
-        namespace,
-        user,
-        enters,
-        ..
-    } = welcome.clone()
-    else {
-        let why = match welcome {
-            Answer::Refused(problem) => problem.message,
-            _ => "the broker answered something else".to_owned(),
-        };
-        return Err(io::Error::other(why));
-    };
-    let link = Link {
-        channel: Mutex::new(channel),
-        namespace,
-        grant: grant.to_owned(),
-        enters,
-        welcome,
-    };
-    Ok((Session(link), user))
+    match welcome {
+        Answer::Welcome(welcome) => Ok(Session(Link {
+            channel: Mutex::new(channel),
+            run: run.to_owned(),
+            grant: grant.to_owned(),
+            welcome,
+        })),
+        Answer::Refused(problem) => Err(io::Error::other(problem.message)),
+        _ => Err(io::Error::other("the broker answered something else")),
+    }
 }
 
 /// A login that the broker knows.
@@ -110,7 +99,8 @@ struct Session(Link);
 
 impl Session {
     /// Reads command lines until there are no more.
-    fn prompt(&self, user: &str) -> io::Result<u8> {
+    fn prompt(&self) -> io::Result<u8> {
+        let user = &self.0.welcome.user;
         let mut out = io::stdout();
         writeln!(
             out,
@@ -188,7 +178,7 @@ impl Session {
             out.write_all(b"\n")?;
             out.flush()
         };
-        tell(&self.0.welcome)?;
+        tell(&Answer::Welcome(self.0.welcome.clone()))?;
         let mut calls = io::BufReader::new(io::stdin().lock().take(LONGEST_INPUT));
         loop {
             let mut line = Vec::new();
@@ -215,7 +205,7 @@ impl Session {
         };
         let screen = Screen::default();
         let format = arguments.command.format();
-        if let Some(problem) = place::elsewhere(&arguments, words, self.0.enters) {
+        if let Some(problem) = place::elsewhere(&arguments, words, self.0.welcome.enters) {
             return Ok(screen.report(format, &problem));
         }
         let place = Place(&self.0);

@@ -75,16 +75,7 @@ pub enum Answer {
     /// Lines of `authorized_keys`, or of principals. It is empty if the key opens no account.
     Keys(String),
     /// The session may go on.
-    Welcome {
-        /// The name of the person.
-        user: String,
-        /// The person's namespace.
-        namespace: String,
-        /// The id of the session.
-        session: String,
-        /// Whether the bastion logs in to workspaces for the person: `devctl ssh` behind its login.
-        enters: bool,
-    },
+    Welcome(Welcome),
     /// It is recorded.
     Recorded,
     /// The workspace is connected. The socket comes with this message.
@@ -93,6 +84,19 @@ pub enum Answer {
     Refused(Problem),
     /// What the API server answered.
     Api(Result<Reply, Refused>),
+}
+
+/// What a session knows of itself.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct Welcome {
+    /// The name of the person.
+    pub user: String,
+    /// The person's namespace.
+    pub namespace: String,
+    /// The id of the session.
+    pub session: String,
+    /// Whether the bastion logs in to workspaces for the person: `devctl ssh` behind its login.
+    pub enters: bool,
 }
 
 /// An operation of the API server.

@@ -17,23 +17,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tracing::{info, warn};
 
+use super::api::Person;
 use super::processes::peer;
 use super::random::bytes;
-use super::shared::Broker;
-
-/// A session that is open.
-#[derive(Clone)]
-pub(super) struct Session {
-    /// The id of the session.
-    pub(super) id: String,
-    /// The name of the person.
-    pub(super) user: String,
-}
 
 /// The sessions that are open, and the authority that workspaces trust.
 pub(super) struct Agent {
     authority: Option<PrivateKey>,
-    sessions: Mutex<HashMap<Process, Session>>,
+    /// The person of each session, by the process of the session.
+    sessions: Mutex<HashMap<Process, Person>>,
 }
 
 /// A session of the agent. It ends when it is dropped.
@@ -65,17 +57,17 @@ impl Agent {
     }
 
     /// Knows a session by its process.
-    pub(super) fn know(self: &Arc<Self>, process: Process, session: Session) -> Known {
+    pub(super) fn know(self: &Arc<Self>, process: Process, person: &Person) -> Known {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.insert(process, session);
+        sessions.insert(process, person.clone());
         Known {
             agent: Arc::clone(self),
             process,
         }
     }
 
-    /// The session that started a process. `chain` has the process and its ancestors.
-    fn session(&self, chain: &[Process]) -> Option<Session> {
+    /// The person whose session started a process. `chain` has the process and its ancestors.
+    fn person(&self, chain: &[Process]) -> Option<Person> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ancestors = chain.iter().skip(1);
         ancestors.find_map(|process| sessions.get(process).cloned())
@@ -91,13 +83,13 @@ impl Drop for Known {
 }
 
 /// Serves connections of ssh until the broker ends.
-pub(super) async fn serve(broker: Arc<Broker>, listener: UnixListener) {
+pub(super) async fn serve(agent: Arc<Agent>, listener: UnixListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let broker = Arc::clone(&broker);
+                let agent = Arc::clone(&agent);
                 tokio::spawn(async move {
-                    if let Err(error) = answer(&broker, stream).await {
+                    if let Err(error) = answer(&agent, stream).await {
                         warn!(%error, "a connection to the agent failed");
                     }
                 });
@@ -108,15 +100,15 @@ pub(super) async fn serve(broker: Arc<Broker>, listener: UnixListener) {
 }
 
 /// Answers one ssh until it ends.
-async fn answer(broker: &Broker, mut stream: UnixStream) -> io::Result<()> {
+async fn answer(agent: &Agent, mut stream: UnixStream) -> io::Result<()> {
     let chain = peer(&stream)?;
     let mut issued = None;
     while let Some(message) = message(&mut stream).await? {
         // A session that ended meanwhile signs nothing more.
-        let session = broker.agent.session(&chain);
-        let answer = match (request(&message), session) {
-            (Request::Identities, Some(session)) => {
-                let made = issue(broker, &session).await?;
+        let person = agent.person(&chain);
+        let answer = match (request(&message), person) {
+            (Request::Identities, Some(person)) => {
+                let made = issue(agent, &person).await?;
                 let shown = made
                     .as_ref()
                     .map_or_else(failure, |(made, id)| identity(&made.certificate, id));
@@ -137,30 +129,20 @@ async fn answer(broker: &Broker, mut stream: UnixStream) -> io::Result<()> {
 }
 
 /// Makes a certificate for the person of a session, and its name. The log has it before ssh does.
-async fn issue(broker: &Broker, session: &Session) -> io::Result<Option<(Identity, String)>> {
-    let Some(authority) = &broker.agent.authority else {
+async fn issue(agent: &Agent, person: &Person) -> io::Result<Option<(Identity, String)>> {
+    let Some(authority) = &agent.authority else {
         return Ok(None);
     };
-    let id = format!(
-        "{} by {}, session {}",
-        session.user, broker.replica, session.id
-    );
+    let (user, session) = (person.user(), person.session());
+    let id = format!("{user} by {}, session {session}", person.replica());
     let (seed, nonce) = (bytes()?, bytes()?);
-    let made = Identity::issue(
-        authority,
-        &session.user,
-        &id,
-        &seed,
-        &nonce,
-        Timestamp::now(),
-    );
+    let made = Identity::issue(authority, user, &id, &seed, &nonce, Timestamp::now());
     let made = made.map_err(io::Error::other)?;
     let event = Event::CertificateIssued {
         id: id.clone(),
         seconds: LIFE_SECONDS,
     };
-    let of = Some((session.id.as_str(), session.user.as_str()));
-    broker.record(of, event).await?;
+    person.record(event).await?;
     Ok(Some((made, id)))
 }
 

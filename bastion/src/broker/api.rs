@@ -25,6 +25,7 @@ const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// A person in a session.
+#[derive(Clone)]
 pub(super) struct Person {
     session: Arc<Session>,
     /// The person's namespace.
@@ -66,6 +67,21 @@ impl Person {
             session: Arc::new(session),
             namespace,
         }
+    }
+
+    /// The name of the person.
+    pub(super) fn user(&self) -> &str {
+        &self.session.user
+    }
+
+    /// The name of the replica.
+    pub(super) fn replica(&self) -> &str {
+        &self.session.broker.replica
+    }
+
+    /// The id of the session.
+    pub(super) fn session(&self) -> &str {
+        &self.session.id
     }
 
     /// Writes an event of this session to the audit log.

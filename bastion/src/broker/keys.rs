@@ -13,6 +13,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use serde_json::json;
 use tokio::process::Command;
 
+use super::files::removed;
 use super::settings::Settings;
 
 /// The name of the host key in its Secret, and of its file.
@@ -81,12 +82,9 @@ impl Keys {
 /// Makes a private and a public key. The private key is in no argument and in no environment.
 async fn generate(folder: &Path) -> Result<(String, String), Box<dyn Error>> {
     let file = folder.join(".new_key");
-    for left in [file.clone(), file.with_extension("pub")] {
-        match fs::remove_file(left) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-    }
+    let public = file.with_extension("pub");
+    removed(&file)?;
+    removed(&public)?;
     let made = Command::new("/usr/bin/ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-C", "gpu-bastion", "-f"])
         .arg(&file)
@@ -95,12 +93,9 @@ async fn generate(folder: &Path) -> Result<(String, String), Box<dyn Error>> {
     if !made.success() {
         return Err(format!("ssh-keygen ended with {made}").into());
     }
-    let made = (
-        fs::read_to_string(&file)?,
-        fs::read_to_string(file.with_extension("pub"))?,
-    );
+    let made = (fs::read_to_string(&file)?, fs::read_to_string(&public)?);
     fs::remove_file(&file)?;
-    fs::remove_file(file.with_extension("pub"))?;
+    fs::remove_file(&public)?;
     Ok(made)
 }
 
@@ -115,10 +110,7 @@ fn read(secret: &DynamicObject, key: &str) -> Result<String, Box<dyn Error>> {
 }
 
 fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    removed(path)?;
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)

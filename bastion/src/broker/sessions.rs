@@ -11,7 +11,7 @@ use bastion_core::certificates::shown;
 use bastion_core::grants::{Grant, line, principal};
 use bastion_core::hex::hex;
 use bastion_core::processes::{Process, connection};
-use bastion_core::protocol::{Answer, Ask};
+use bastion_core::protocol::{Answer, Ask, Welcome};
 use devctl_core::host::Refused;
 use devctl_core::problem::{Code, Problem};
 use jiff::Timestamp;
@@ -20,6 +20,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tracing::warn;
 
+use super::agent::Agent;
 use super::api::Person;
 use super::limits::Place;
 use super::processes::{is_alive, peer, remember};
@@ -32,7 +33,7 @@ use super::workspaces::{dial, find};
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Serves one connection until its end.
-pub(super) async fn serve(broker: Arc<Broker>, stream: UnixStream) {
+pub(super) async fn serve(broker: Arc<Broker>, agent: Arc<Agent>, stream: UnixStream) {
     let peer = match peer(&stream) {
         Ok(peer) => peer,
         Err(error) => return warn!(%error, "cannot tell who connects"),
@@ -40,6 +41,7 @@ pub(super) async fn serve(broker: Arc<Broker>, stream: UnixStream) {
     let (from, to) = stream.into_split();
     let mut connection = Connection {
         broker,
+        agent,
         peer,
         from: BufReader::new(from),
         to,
@@ -51,6 +53,7 @@ pub(super) async fn serve(broker: Arc<Broker>, stream: UnixStream) {
 
 struct Connection {
     broker: Arc<Broker>,
+    agent: Arc<Agent>,
     /// The process that connected, and its ancestors.
     peer: Vec<Process>,
     from: BufReader<OwnedReadHalf>,
@@ -183,19 +186,14 @@ impl Connection {
         }
         self.broker.metrics.login("opened");
         let _counted = self.broker.metrics.session();
-        let _known = self.peer.first().map(|process| {
-            let known = super::agent::Session {
-                id: session.clone(),
-                user: grant.user.clone(),
-            };
-            self.broker.agent.know(*process, known)
-        });
-        let welcome = Answer::Welcome {
+        let process = self.peer.first();
+        let _known = process.map(|process| self.agent.know(*process, &person));
+        let welcome = Answer::Welcome(Welcome {
             user: grant.user.clone(),
             namespace: person.namespace.clone(),
             session,
-            enters: self.broker.agent.has_authority(),
-        };
+            enters: self.agent.has_authority(),
+        });
         let reason = match answer(&mut self.to, &welcome).await {
             Ok(()) => self.session(&person, &grant, &place).await,
             Err(error) => Err(error),
@@ -241,7 +239,7 @@ impl Connection {
     async fn explain(&mut self, error: &io::Error) {
         let why = Problem::new(Code::Failed, "Broker", error.to_string());
         if answer(&mut self.to, &Answer::Refused(why)).await.is_ok() {
-            // Whatever it still asks has no answer.
+            // A question that the session sends now gets no answer.
             let _ = tokio::time::timeout(LAST_WORDS, question(&mut self.from)).await;
         }
     }

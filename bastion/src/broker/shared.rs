@@ -14,7 +14,6 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::agent::Agent;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use crate::log::Log;
@@ -26,7 +25,6 @@ pub(super) const TRY_AGAIN: Duration = Duration::from_secs(5);
 pub(super) struct Broker {
     pub(super) accounts: watch::Receiver<Arc<Accounts>>,
     pub(super) grants: Mutex<Grants>,
-    pub(super) agent: Arc<Agent>,
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
     /// The process of sshd that listens.
@@ -65,8 +63,8 @@ impl Broker {
         })
     }
 
-    /// Writes to the audit log as long as it cannot be written. Kubernetes sends nobody to a replica that is
-    /// not ready, so nobody else would find out that there is room again.
+    /// While the audit log cannot be written, tries to write it. The replica is not ready then, and
+    /// Kubernetes sends no login to it. So no login would show that the volume has room again.
     pub(super) async fn try_the_log_again(self: Arc<Self>) {
         loop {
             tokio::time::sleep(TRY_AGAIN).await;

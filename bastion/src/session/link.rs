@@ -1,23 +1,22 @@
 //! A session's questions to the broker, one after the other.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
-use bastion_core::protocol::{Answer, Ask};
+use bastion_core::protocol::{Answer, Ask, Welcome};
 
 use crate::channel::Channel;
 
 /// The broker, which knows this login.
 pub(super) struct Link {
     pub(super) channel: Mutex<Channel>,
-    /// The person's namespace.
-    pub(super) namespace: String,
+    /// The folder of the broker's sockets.
+    pub(super) run: PathBuf,
     /// The grant, by which ssh's way to workspaces logs in as this session did.
     pub(super) grant: String,
-    /// Whether the bastion logs in to workspaces.
-    pub(super) enters: bool,
     /// The broker's answer to the login.
-    pub(super) welcome: Answer,
+    pub(super) welcome: Welcome,
 }
 
 impl Link {

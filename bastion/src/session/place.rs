@@ -9,10 +9,12 @@ use async_trait::async_trait;
 use bastion_core::calls::Caller;
 use bastion_core::protocol::{Answer, Ask, Call, Reply};
 use devctl_core::grammar::{Arguments, Command};
-use devctl_core::host::{Clock, Destination, Files, Piped, Program, Programs, Ran, Reach, Refused};
+use devctl_core::host::{
+    Clock, Destination, Files, Piped, Program, Programs, Ran, Reach, Refused, Settings,
+};
 use devctl_core::name;
 use devctl_core::problem::{Code, Problem};
-use devctl_core::ssh::client::Settings;
+use devctl_terminal::programs;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
 
@@ -25,7 +27,7 @@ pub(super) struct Place<'a>(pub(super) &'a Link);
 #[async_trait]
 impl Caller for Place<'_> {
     fn namespace(&self) -> &str {
-        &self.0.namespace
+        &self.0.welcome.namespace
     }
 
     async fn call(&self, call: Call) -> Result<Reply, Refused> {
@@ -132,19 +134,19 @@ fn none<T>() -> io::Result<T> {
 #[async_trait]
 impl Programs for Place<'_> {
     async fn run(&self, program: &Program) -> io::Result<i32> {
-        ssh::run(self.0, program).await
+        programs::run(ssh::command(self.0, program)?).await
     }
 
     async fn capture(&self, program: &Program) -> io::Result<Ran> {
-        ssh::capture(self.0, program).await
+        programs::capture(ssh::command(self.0, program)?).await
     }
 
     async fn piped(&self, program: &Program) -> io::Result<Piped> {
-        ssh::piped(self.0, program).await
+        programs::piped(ssh::command(self.0, program)?).await
     }
 
     fn lines(&self, program: &Program) -> io::Result<BoxStream<'static, io::Result<String>>> {
-        ssh::lines(self.0, program)
+        programs::lines(ssh::command(self.0, program)?)
     }
 
     fn own_path(&self) -> io::Result<PathBuf> {
@@ -171,7 +173,7 @@ impl Reach for Place<'_> {
     }
 
     fn settings(&self) -> Option<Settings> {
-        Some(ssh::settings())
+        Some(ssh::settings(&self.0.run))
     }
 }
 

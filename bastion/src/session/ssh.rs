@@ -5,29 +5,23 @@
 //! agent. The host key comes from the claim, in the environment.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 use bastion_core::protocol::{Answer, Ask, Call, Reply};
-use devctl_core::host::{Piped, Program, Ran};
+use devctl_core::host::{Program, Settings};
 use devctl_core::name::Host;
 use devctl_core::object::{Kind, Reference};
-use devctl_core::ssh::client::Settings;
 use devctl_core::ssh::host_keys;
 use devctl_core::workspace::Workspace;
-use futures::StreamExt;
-use futures::stream::BoxStream;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdout};
 
 use super::link::Link;
+use crate::channel;
 
 /// OpenSSH's client in the image.
 const SSH: &str = "/usr/bin/ssh";
 /// This program in the image.
 const OWN: &str = "/usr/bin/gpu-bastion";
-/// The broker's socket for ssh.
-const AGENT: &str = "/run/gpu-bastion/agent.sock";
 /// The grant of the login, for `gpu-bastion proxy`.
 pub(crate) const GRANT: &str = "GPU_BASTION_GRANT";
 /// The lines of known hosts, for `gpu-bastion host-keys`.
@@ -36,12 +30,12 @@ pub(crate) const HOST_KEYS: &str = "GPU_BASTION_HOST_KEYS";
 const PASSED: [&str; 3] = ["HOME", "SSH_CONNECTION", "TERM"];
 
 /// The settings by which ssh reaches workspaces from here.
-pub(super) fn settings() -> Settings {
+pub(super) fn settings(run: &Path) -> Settings {
     vec![
         ("ProxyCommand", format!("{OWN} proxy %n")),
         ("KnownHostsCommand", format!("{OWN} host-keys")),
         ("UserKnownHostsFile", "none".into()),
-        ("IdentityAgent", AGENT.into()),
+        ("IdentityAgent", channel::agent(run).display().to_string()),
         ("IdentityFile", "none".into()),
         ("PreferredAuthentications", "publickey".into()),
         ("BatchMode", "yes".into()),
@@ -55,67 +49,8 @@ pub(super) fn settings() -> Settings {
     ]
 }
 
-/// Runs ssh with the session's streams.
-pub(super) async fn run(link: &Link, program: &Program) -> io::Result<i32> {
-    let mut command = tokio::process::Command::from(command(link, program)?);
-    command.status().await.map(code)
-}
-
-/// Runs ssh and returns its output.
-pub(super) async fn capture(link: &Link, program: &Program) -> io::Result<Ran> {
-    let mut command = command(link, program)?;
-    command.stdin(Stdio::null());
-    let output = tokio::process::Command::from(command).output().await?;
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Ran {
-        code: code(output.status),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
-    })
-}
-
-/// Runs ssh, whose output goes to standard output.
-pub(super) async fn piped(link: &Link, program: &Program) -> io::Result<Piped> {
-    let (mut child, mut output) = started(link, program)?;
-    let bytes = tokio::io::copy(&mut output, &mut tokio::io::stdout()).await?;
-    tokio::io::stdout().flush().await?;
-    let code = code(child.wait().await?);
-    Ok(Piped { code, bytes })
-}
-
-/// Starts ssh, and reads its output line by line.
-pub(super) fn lines(
-    link: &Link,
-    program: &Program,
-) -> io::Result<BoxStream<'static, io::Result<String>>> {
-    let (child, output) = started(link, program)?;
-    // The child is a part of the stream's state, and so ends with it.
-    let state = (BufReader::new(output).lines(), child);
-    let stream = futures::stream::try_unfold(state, |(mut output, child)| async move {
-        let next = output.next_line().await?;
-        Ok(next.map(|next| (next, (output, child))))
-    });
-    Ok(stream.boxed())
-}
-
-fn started(link: &Link, program: &Program) -> io::Result<(Child, ChildStdout)> {
-    let mut child = tokio::process::Command::from(command(link, program)?)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
-    let output = child.stdout.take();
-    let output = output.ok_or_else(|| io::Error::other("it has no output"))?;
-    Ok((child, output))
-}
-
-/// The exit code as shells give it: 128 and more for signals.
-fn code(status: ExitStatus) -> i32 {
-    let signal = status.signal().map(|signal| 128 + signal);
-    status.code().or(signal).unwrap_or(1)
-}
-
-fn command(link: &Link, program: &Program) -> io::Result<Command> {
+/// ssh to a workspace, as devctl wants to run it.
+pub(super) fn command(link: &Link, program: &Program) -> io::Result<Command> {
     let host = destination(program)?;
     let mut command = Command::new(SSH);
     command
@@ -151,7 +86,7 @@ fn host_keys(link: &Link, host: &Host) -> io::Result<String> {
     let namespace = host
         .namespace
         .as_ref()
-        .map_or(&*link.namespace, |one| one.as_str());
+        .map_or(&*link.welcome.namespace, |one| one.as_str());
     let claim = Reference::new(Kind::Claim, namespace, host.workspace.as_str());
     match link.ask(&Ask::Api(Call::Get(claim)))? {
         Answer::Api(Ok(Reply::Object(claim))) => {

@@ -56,8 +56,8 @@ impl Door {
             _ssh: ssh,
         };
         match line.read().await {
-            Ok(Answer::Welcome { namespace, .. }) => Ok(Self {
-                namespace,
+            Ok(Answer::Welcome(welcome)) => Ok(Self {
+                namespace: welcome.namespace,
                 line: Mutex::new(line),
             }),
             Ok(_) => Err(away("it answered something else".into())),

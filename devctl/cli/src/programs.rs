@@ -1,16 +1,13 @@
 //! Other programs of this machine.
 
 use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
 
 use async_trait::async_trait;
 use devctl_core::host::{Piped, Program, Programs, Ran};
-use futures::StreamExt;
+use devctl_terminal::programs;
 use futures::stream::BoxStream;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdout};
 
 /// The programs that the user has installed.
 pub(crate) struct Installed;
@@ -23,34 +20,15 @@ impl Programs for Installed {
     }
 
     async fn capture(&self, program: &Program) -> io::Result<Ran> {
-        let mut command = command(program);
-        command.stdin(Stdio::null());
-        let output = tokio::process::Command::from(command).output().await?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Ran {
-            code: code(output.status),
-            stdout: text(output.stdout),
-            stderr: text(output.stderr),
-        })
+        programs::capture(command(program)).await
     }
 
     async fn piped(&self, program: &Program) -> io::Result<Piped> {
-        let (mut child, mut output) = started(program)?;
-        let bytes = tokio::io::copy(&mut output, &mut tokio::io::stdout()).await?;
-        tokio::io::stdout().flush().await?;
-        let code = code(child.wait().await?);
-        Ok(Piped { code, bytes })
+        programs::piped(command(program)).await
     }
 
     fn lines(&self, program: &Program) -> io::Result<BoxStream<'static, io::Result<String>>> {
-        let (child, output) = started(program)?;
-        let lines = BufReader::new(output).lines();
-        // The child is a part of the stream's state, and so ends with it.
-        let stream = futures::stream::try_unfold((lines, child), |(mut lines, child)| async move {
-            let line = lines.next_line().await?;
-            Ok(line.map(|line| (line, (lines, child))))
-        });
-        Ok(stream.boxed())
+        programs::lines(command(program))
     }
 
     fn own_path(&self) -> io::Result<PathBuf> {
@@ -64,24 +42,6 @@ impl Programs for Installed {
         }
         std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(is_program))
     }
-}
-
-/// Starts a program whose output is read here. The program ends when it is dropped.
-fn started(program: &Program) -> io::Result<(Child, ChildStdout)> {
-    let mut child = tokio::process::Command::from(command(program))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
-    let output = child.stdout.take();
-    let output = output.ok_or_else(|| io::Error::other("it has no output"))?;
-    Ok((child, output))
-}
-
-/// The exit code as shells give it: 128 and more for signals.
-fn code(status: ExitStatus) -> i32 {
-    let signal = status.signal().map(|signal| 128 + signal);
-    status.code().or(signal).unwrap_or(1)
 }
 
 fn command(program: &Program) -> std::process::Command {

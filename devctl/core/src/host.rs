@@ -13,7 +13,6 @@ use serde_json::Value;
 use crate::name;
 use crate::object::{Kind, Reference};
 use crate::problem::{Code, Problem};
-use crate::ssh::client::Settings;
 use crate::text::Line;
 
 /// The place where devctl runs.
@@ -199,6 +198,9 @@ pub enum Destination {
         port: u16,
     },
 }
+
+/// Settings of ssh (`ssh_config(5)`), by name.
+pub type Settings = Vec<(&'static str, String)>;
 
 /// The way to workspaces.
 #[async_trait]

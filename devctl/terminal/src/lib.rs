@@ -10,6 +10,8 @@ use devctl_core::problem::Problem;
 use devctl_core::text::{Line, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 
+pub mod programs;
+
 /// Standard output and standard error.
 pub struct Screen {
     /// Whether data has colours.

@@ -2,12 +2,9 @@
 
 use std::path::Path;
 
-use crate::host::Program;
+use crate::host::{Program, Settings};
 use crate::name::Host;
 use crate::ssh::{PORT, USER};
-
-/// Settings of ssh (`ssh_config(5)`), by name.
-pub type Settings = Vec<(&'static str, String)>;
 
 /// The user's ssh, with the settings by which it reaches workspaces.
 #[derive(Clone, Debug)]
