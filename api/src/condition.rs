@@ -16,8 +16,8 @@ pub const COMPUTE_READY: &str = "ComputeReady";
 /// Somebody can reach the workspace: a key or an authority may log in, and on EC2 a network may
 /// connect.
 pub const ACCESS_READY: &str = "AccessReady";
-/// The reason of `AccessReady` for a workspace that the policy's bastion does not reach: `True` if
-/// somebody else does, and `False` if nobody does.
+/// The reason of `AccessReady` for a workspace that the policy's bastion does not reach. The condition is
+/// `True` if another network may connect, and `False` if none may.
 pub const BASTION_OUT_OF_REACH: &str = "BastionOutOfReach";
 /// The software of the workspace is installed on its machine.
 pub const SOFTWARE_READY: &str = "SoftwareReady";

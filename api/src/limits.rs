@@ -44,7 +44,7 @@ pub struct WorkspaceLimits {
     #[schemars(range(min = 1))]
     pub ssh_max_addresses: Option<u64>,
     /// Security groups that policies may name for their bastion. Default: any, or none beside
-    /// `sshCidrCeiling`, because nobody knows the addresses of a group's members.
+    /// `sshCidrCeiling`, because a group does not say which addresses its members have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 20), inner(length(max = 20), regex(pattern = SECURITY_GROUP)))]
     pub bastion_security_group_ids: Option<Vec<String>>,

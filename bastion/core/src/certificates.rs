@@ -48,7 +48,7 @@ pub enum Rejected {
     Unreadable,
     /// It is for hosts.
     HostCertificate,
-    /// It is for nobody, for several people, or for somebody else.
+    /// Its principals are not the account alone: there is none, another one, or more than one.
     Principals,
     /// Its time has not begun, or is over.
     Time,

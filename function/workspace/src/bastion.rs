@@ -144,7 +144,7 @@ pub(crate) fn outside(
 }
 
 /// The violation of the bastion's security group, within the platform's limits: `allowed` are the
-/// groups that a bastion may have. Nobody knows the addresses of a group's members, so beside a
+/// groups that a bastion may have. A group does not say which addresses its members have, so beside a
 /// `ceiling` of networks the group must be one of them.
 pub(crate) fn group_outside(
     policy: &WorkspacePolicy,
