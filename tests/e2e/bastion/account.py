@@ -60,6 +60,10 @@ class Resource:
         return ["get", "create", "update", "patch", "delete"]
 
 
+# The name of these tests in the API server's audit log.
+AGENT = "tests-with-the-bastions-token"
+
+
 @dataclass(frozen=True)
 class Answer:
     status: int
@@ -99,7 +103,8 @@ class Account:
         headers: dict[str, str] | None = None,
         body: Any = None,
     ) -> Answer:
-        given = {"Authorization": f"Bearer {self.token}", **(headers or {})}
+        own = {"Authorization": f"Bearer {self.token}", "User-Agent": AGENT}
+        given = {**own, **(headers or {})}
         if method in ("POST", "PUT"):
             given["Content-Type"] = "application/json"
         if method == "PATCH":

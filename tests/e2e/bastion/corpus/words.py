@@ -57,7 +57,7 @@ def options() -> Class:
             "completion bash",
             code=REFUSED,
         ),
-        plain("run x -- sh -c id", code=REFUSED),
+        plain("run x -- sh -c id", code=NOT_FOUND),
     )
 
 
