@@ -239,8 +239,11 @@ impl Connection {
     async fn explain(&mut self, error: &io::Error) {
         let why = Problem::new(Code::Failed, "Broker", error.to_string());
         if answer(&mut self.to, &Answer::Refused(why)).await.is_ok() {
-            // A question that the session sends now gets no answer.
-            let _ = tokio::time::timeout(LAST_WORDS, question(&mut self.from)).await;
+            // What the session still sends gets no answer. A connection that is closed before all of it is
+            // read loses the words (unix(7)).
+            let mut nowhere = tokio::io::sink();
+            let rest = tokio::io::copy(&mut self.from, &mut nowhere);
+            let _ = tokio::time::timeout(LAST_WORDS, rest).await;
         }
     }
 

@@ -15,6 +15,7 @@ from cluster.workspaces import Key, Workspaces
 from environment import registry, variants
 from environment.cluster import Cluster
 from environment.objects import Object
+from environment.waiting import until
 from lifecycle.conftest import agent_url, booting_policy
 
 # Fixtures of other suites.
@@ -70,6 +71,8 @@ def door(
         "--timeout=180s",
     )
     door = Door(cluster, tmp_path_factory.mktemp("bastion"))
+    public = authority.with_suffix(".pub").read_text()
+    until("sshd to trust the authority", lambda: door.trusts(public), 120)
     network = allowed(cluster, seen_by_machines())
     agent = {"image": registry.newest("images/agent", "devctl"), "reportInterval": "5s"}
     policy = {

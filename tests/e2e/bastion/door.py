@@ -155,11 +155,22 @@ class Door:
         )
         return visitor
 
-    def broker(self, replica: int = 0) -> int:
-        """The broker's process on this machine."""
+    def process(self, container: str, replica: int = 0) -> int:
+        """The process of a container on this machine."""
         statuses = self.pod(replica)["status"]["containerStatuses"]
-        (status,) = [one for one in statuses if one["name"] == "broker"]
+        (status,) = [one for one in statuses if one["name"] == container]
         return self.cluster.process_of(status)
+
+    def broker(self, replica: int = 0) -> int:
+        return self.process("broker", replica)
+
+    def trusts(self, authority: str) -> bool:
+        """Whether sshd of both replicas has this public key of an authority. The kubelet
+        takes up to a minute until a pod has a changed ConfigMap."""
+        sshds = [self.process("sshd", replica) for replica in range(2)]
+        name = "etc/gpu-bastion-authorities/keys"
+        files = [Path(f"/proc/{sshd}/root/{name}").read_text() for sshd in sshds]
+        return all(authority in file for file in files)
 
     def log(self, replica: int = 0) -> str:
         """The audit log on the volume of a replica, as the broker sees it."""
