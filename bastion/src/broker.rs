@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use bastion_core::names::SERVICE;
 use kube::Client;
 use tokio::net::{TcpListener, UnixListener};
 use tracing::{error, info};
@@ -29,6 +30,7 @@ mod files;
 mod keys;
 mod limits;
 mod metrics;
+mod names;
 mod processes;
 mod random;
 mod sessions;
@@ -68,11 +70,13 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let keys = keys::Keys::new(&client, settings);
     keys.write_host_key(settings).await?;
     let authority = keys.authority(settings).await?;
-    let accounts = directory::follow(&client, settings).await?;
+    let accounts = directory::follow(&client).await?;
     let metrics = Arc::new(Metrics::new());
     let port = TcpListener::bind(settings.metrics).await?;
     tokio::spawn(metrics::serve(port, Arc::clone(&metrics)));
     let listener = listen(&channel::socket(&settings.run))?;
+    let for_names = listen(&settings.names.join(SERVICE))?;
+    tokio::spawn(names::serve(for_names, settings.sshd_uid));
     let for_ssh = listen(&channel::agent(&settings.run))?;
     let broker = Arc::new(Broker {
         accounts,

@@ -63,7 +63,7 @@ enum Command {
 /// Where the programs of one pod meet.
 #[derive(Args, Clone)]
 struct Place {
-    /// Folder of the socket, the accounts and the host key
+    /// Folder of the socket and the host key
     #[arg(long, default_value = "/run/gpu-bastion")]
     run: PathBuf,
 }

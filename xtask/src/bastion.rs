@@ -27,7 +27,7 @@ const USER: &str = "10022:10022";
 /// The programs of Debian that the image has. All else of Debian is left out but what they load.
 const PROGRAMS: [&str; 3] = ["/usr/sbin/sshd", "/usr/bin/ssh", "/usr/bin/ssh-keygen"];
 /// What the system's name service loads for the accounts.
-const NAME_SERVICE: &str = "/usr/lib/libnss_extrausers.so.2";
+const NAME_SERVICE: &str = "libnss_systemd.so.2";
 /// The file with what the programs load, which the build makes.
 const LOADED: &str = "loaded.txt";
 
@@ -60,9 +60,9 @@ pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<St
 fn layer() -> Layer<'static> {
     Layer {
         name: "bastion",
-        packages: &["openssh-server", "libnss-extrausers"],
+        packages: &["openssh-server", "libnss-systemd"],
         finally: "sh -c 'ldd /usr/sbin/sshd /usr/bin/ssh /usr/bin/ssh-keygen \
-                  /usr/lib/libnss_extrausers.so.2 /usr/lib/*/libnss_dns.so.2 > /loaded.txt'",
+                  /usr/lib/*/libnss_systemd.so.2 /usr/lib/*/libnss_dns.so.2 > /loaded.txt'",
     }
 }
 
@@ -85,11 +85,14 @@ fn needed(layer: &Path, to: &mut tar::Builder<Vec<u8>>) -> Outcome<()> {
     };
     let all = entries(&uncompressed)?;
     let mut wanted = loaded(&uncompressed)?;
+    wanted.extend(PROGRAMS.map(|path| plain(Path::new(path))));
+    let is_name_service =
+        |path: &&PathBuf| path.file_name().is_some_and(|name| name == NAME_SERVICE);
     wanted.extend(
-        [NAME_SERVICE]
-            .iter()
-            .chain(&PROGRAMS)
-            .map(|path| plain(Path::new(path))),
+        all.iter()
+            .map(|(path, _)| path)
+            .filter(is_name_service)
+            .cloned(),
     );
     // A library is a link to the file of its version, which stands beside it.
     let links: Vec<PathBuf> = all

@@ -90,14 +90,6 @@ impl Accounts {
             Credential::Certificate(_) => true,
         })
     }
-
-    /// The lines of `passwd(5)` for the system's name service. All accounts have the user id of sshd.
-    /// Without privileges, sshd cannot change to another user id.
-    pub fn passwd(&self, uid: u32, home: &str, shell: &str) -> String {
-        let names = self.0.keys().map(Name::as_str);
-        let line = |name| [name, ":x:", &format!("{uid}:{uid}::{home}:{shell}"), "\n"].concat();
-        names.map(line).collect()
-    }
 }
 
 fn person(user: &Value) -> Option<(Name, Person)> {
@@ -180,19 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn no_name_or_key_adds_a_line_to_a_file_of_the_system() {
-        let users = [
-            user("x:0:0::/:/bin/sh\nroot", &json!({})),
-            user(
-                "a",
-                &json!({"publicKeys": ["ssh-ed25519 AAA\",command=\"sh", "command=\"sh\" ssh-ed25519 AAA"]}),
-            ),
+    fn no_key_adds_a_line_or_an_option_to_authorized_keys() {
+        let keys = [
+            "ssh-ed25519 AAA\",command=\"sh",
+            "command=\"sh\" ssh-ed25519 AAA",
         ];
-        let accounts = Accounts::new(&users);
-        assert_eq!(
-            accounts.passwd(2000, "/home", "/usr/bin/gpu-bastion"),
-            "a:x:2000:2000::/home:/usr/bin/gpu-bastion\n"
-        );
+        let accounts = Accounts::new(&[user("a", &json!({"publicKeys": keys}))]);
         assert_eq!(accounts.get("a").unwrap().keys, []);
     }
 }

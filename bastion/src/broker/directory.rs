@@ -1,9 +1,6 @@
 //! Everybody who may log in, as the API server knows them now.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bastion_core::accounts::Accounts;
@@ -16,30 +13,18 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::settings::Settings;
-
-/// The shell of every account.
-const SHELL: &str = "/usr/bin/gpu-bastion";
-/// The home folder of every account.
-const HOME: &str = "/";
-
-/// Follows the `DevUser`s, and keeps the accounts of the system's name service as they are. Returns when
-/// the first ones are written.
+/// Follows the `DevUser`s. Returns when the first ones are known.
 pub(super) async fn follow(
     client: &Client,
-    settings: &Settings,
 ) -> Result<watch::Receiver<Arc<Accounts>>, Box<dyn std::error::Error>> {
     let kind = GroupVersionKind::gvk("platform.acme.io", "v1alpha1", "DevUser");
     let resource = ApiResource::from_gvk_with_plural(&kind, "devusers");
     let users: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let (sender, receiver) = watch::channel(Arc::new(Accounts::default()));
     let (ready, is_ready) = tokio::sync::oneshot::channel();
-    let (folder, uid) = (settings.accounts.clone(), settings.sshd_uid);
     tokio::spawn(async move {
         let mut known = Known {
             users: BTreeMap::new(),
-            folder,
-            uid,
             sender,
         };
         let mut ready = Some(ready);
@@ -65,14 +50,11 @@ pub(super) async fn follow(
 
 struct Known {
     users: BTreeMap<String, Value>,
-    folder: PathBuf,
-    /// The user id of all accounts.
-    uid: u32,
     sender: watch::Sender<Arc<Accounts>>,
 }
 
 impl Known {
-    /// Takes an event. Returns whether the accounts are whole and written.
+    /// Takes an event. Returns whether the accounts are whole.
     fn take(&mut self, event: Event<DynamicObject>) -> bool {
         match event {
             Event::Init => {
@@ -90,15 +72,10 @@ impl Known {
             }
         }
         let accounts = Accounts::new(self.users.values());
-        if *self.sender.borrow().as_ref() == accounts && self.folder.join("passwd").exists() {
-            return true;
+        if *self.sender.borrow().as_ref() != accounts {
+            info!(users = self.users.len(), "who may log in has changed");
+            self.sender.send_replace(Arc::new(accounts));
         }
-        if let Err(error) = self.write(&accounts) {
-            warn!(%error, "cannot write the accounts");
-            return false;
-        }
-        info!(accounts = self.users.len(), "wrote the accounts");
-        self.sender.send_replace(Arc::new(accounts));
         true
     }
 
@@ -109,11 +86,5 @@ impl Known {
             }
             Err(error) => warn!(%error, user = user.name_any(), "cannot read a DevUser"),
         }
-    }
-
-    fn write(&self, accounts: &Accounts) -> io::Result<()> {
-        let unfinished = self.folder.join(".passwd");
-        fs::write(&unfinished, accounts.passwd(self.uid, HOME, SHELL))?;
-        fs::rename(unfinished, self.folder.join("passwd"))
     }
 }

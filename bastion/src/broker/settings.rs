@@ -11,12 +11,12 @@ use crate::log::Retention;
 /// The settings of the broker.
 #[derive(Args)]
 pub(crate) struct Settings {
-    /// Folder of the socket, the accounts and the host key
+    /// Folder of the socket and the host key
     #[arg(long, default_value = "/run/gpu-bastion")]
     pub(super) run: PathBuf,
-    /// Folder of the accounts, which the system's name service reads
-    #[arg(long, default_value = "/var/lib/extrausers")]
-    pub(super) accounts: PathBuf,
+    /// Folder where the system's name service looks for those whom it may ask for accounts
+    #[arg(long, default_value = "/run/systemd/userdb")]
+    pub(super) names: PathBuf,
     /// Folder of the audit log
     #[arg(long, default_value = "/var/lib/gpu-bastion/audit")]
     pub(super) audit: PathBuf,

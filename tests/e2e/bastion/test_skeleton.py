@@ -199,5 +199,5 @@ def test_the_image_has_no_shell_and_the_session_no_token(
     (sshd,) = [one for one in pod["spec"]["containers"] if one["name"] == "sshd"]
     mounted = [one["mountPath"] for one in sshd["volumeMounts"]]
     authorities = "/etc/gpu-bastion-authorities"
-    assert mounted == ["/run/gpu-bastion", "/var/lib/extrausers", authorities]
+    assert mounted == ["/run/gpu-bastion", "/run/systemd/userdb", authorities]
     assert pod["spec"]["automountServiceAccountToken"] is False
