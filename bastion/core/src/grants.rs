@@ -1,9 +1,9 @@
 //! Grants: how a login's process shows whose it is.
 //!
 //! sshd asks for a person's keys, and the broker answers with a line that starts a session with a grant.
-//! The grant is for one person, one key or certificate, and one connection of sshd. All sessions of that connection show
-//! the same grant, for ssh may open several. Nothing that a client sends can name another person, and no
-//! process of another connection can show the grant.
+//! The grant is for one person, one key or certificate, and one connection of sshd. It ends with that
+//! connection. All sessions of the connection show the same grant, for ssh may open several. Nothing that a
+//! client sends can name another person, and no process of another connection can show the grant.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,8 +11,9 @@ use std::time::Duration;
 use crate::accounts::{Credential, Key};
 use crate::processes::Process;
 
-/// How long the first session may take to begin. sshd asks for keys before the client has signed.
-const LIFE: Duration = Duration::from_secs(20);
+/// How long the first session may take to begin. sshd asks for keys before the client has signed, and
+/// gives a login a minute (`LoginGraceTime`); the client opens its session after that.
+const LIFE: Duration = Duration::from_secs(90);
 /// The most grants. sshd's own limit of connections is far lower.
 const MOST: usize = 4_096;
 
@@ -39,7 +40,7 @@ pub struct Grants(HashMap<Secret, (Grant, State)>);
 enum State {
     /// No session has shown it. It ends at this time.
     Waiting(Duration),
-    /// A session has shown it. It ends with its connection.
+    /// A session has shown it.
     Shown,
 }
 
@@ -52,9 +53,9 @@ impl Grants {
         now: Duration,
         is_alive: impl Fn(Process) -> bool,
     ) -> bool {
-        self.0.retain(|_, (grant, state)| match state {
-            State::Waiting(until) => *until > now,
-            State::Shown => is_alive(grant.connection),
+        self.0.retain(|_, (grant, state)| {
+            let is_over = matches!(state, State::Waiting(until) if *until <= now);
+            !is_over && is_alive(grant.connection)
         });
         let mut shown = self.0.values().filter(|(_, state)| *state == State::Shown);
         let has_session = shown.any(|(other, _)| other.connection == grant.connection);
@@ -165,23 +166,50 @@ mod tests {
     fn a_grant_that_nobody_shows_ends() {
         let mut grants = Grants::default();
         issued(&mut grants, "1", grant("alice", 20), 0);
-        assert_eq!(grants.show("1", &session(20), at(20)), None);
+        issued(&mut grants, "2", grant("bob", 40), 0);
+        assert_eq!(grants.show("1", &session(20), LIFE), None);
+        let in_time = LIFE - Duration::from_secs(1);
+        assert!(grants.show("2", &session(40), in_time).is_some());
+    }
+
+    #[test]
+    fn a_login_that_takes_as_long_as_sshd_lets_it_still_has_its_grant() {
+        let sshd = include_str!("../../../images/bastion/files/etc/gpu-bastion/sshd_config");
+        let grace = sshd
+            .lines()
+            .find_map(|line| line.strip_prefix("LoginGraceTime "));
+        let grace = Duration::from_secs(grace.unwrap().parse().unwrap());
+        assert!(LIFE > grace, "{LIFE:?}, {grace:?}");
+    }
+
+    #[test]
+    fn a_stranger_who_shows_a_public_key_again_and_again_locks_nobody_out() {
+        let mut grants = Grants::default();
+        let asks = |grants: &mut Grants, number: usize| {
+            let connection = i32::try_from(number).unwrap();
+            let asked = grant("alice", connection);
+            let secret = number.to_string();
+            // The stranger's earlier connections have ended.
+            grants.issue(secret, asked, at(1), |process| process.id == connection)
+        };
+        assert!((0..2 * MOST).all(|number| asks(&mut grants, number)));
+        assert!(grants.0.len() <= 2);
     }
 
     #[test]
     fn neither_keys_without_a_login_nor_old_connections_fill_the_memory() {
         let mut grants = Grants::default();
-        let flood = |grants: &mut Grants, now: u64, is_alive: bool| {
-            let secrets = 0..2 * MOST;
+        let flood = |grants: &mut Grants, now: Duration| {
+            let secrets = 0..MOST + 2;
             let kept = secrets.filter(|one| {
                 let connection = i32::try_from(*one).unwrap();
-                let secret = format!("{now}-{one}");
-                grants.issue(secret, grant("a", connection), at(now), |_| is_alive)
+                let secret = format!("{now:?}-{one}");
+                grants.issue(secret, grant("a", connection), now, |_| true)
             });
             kept.count()
         };
-        assert_eq!(flood(&mut grants, 0, true), MOST);
-        assert_eq!(flood(&mut grants, 20, true), MOST);
+        assert_eq!(flood(&mut grants, at(0)), MOST);
+        assert_eq!(flood(&mut grants, LIFE), MOST);
         let mut grants = Grants::default();
         issued(&mut grants, "1", grant("a", 20), 0);
         grants.show("1", &session(20), at(1));

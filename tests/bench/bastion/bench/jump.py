@@ -32,7 +32,7 @@ AllowAgentForwarding no
 PrintMotd no
 UseDNS no
 MaxStartups 256:30:512
-ClientAliveInterval 15
+ClientAliveInterval 5
 ClientAliveCountMax 3
 LogLevel VERBOSE
 """
