@@ -15,6 +15,8 @@ TEST = $(if $(filter main,$(SUITE)),test,test-$(SUITE))
 MIRRORED_upbound := upbound/provider-aws-ec2
 # Feature gates of the API server, for a cluster that differs from Kubernetes' defaults.
 GATES ?=
+# The longest pause in seconds before a crashed container starts again, for suites that kill often.
+RESTART_PAUSE_bastion := 1
 # Which configuration a suite installs instead of the one with claims.
 NAMESPACED_namespaced := --namespaced
 
@@ -102,7 +104,8 @@ cluster:
 # `make e2e SUITE=main TESTS="-k leases"` runs some of its tests.
 e2e:
 	$(XTASK) cluster down --name $(TEST)
-	$(XTASK) cluster up --name $(TEST)$(if $(GATES), --feature-gates $(GATES))
+	$(XTASK) cluster up --name $(TEST)$(if $(GATES), --feature-gates $(GATES))\
+		$(if $(RESTART_PAUSE_$(SUITE)), --restart-pause $(RESTART_PAUSE_$(SUITE)))
 	$(if $(filter bastion cluster devctl gitops lifecycle,$(SUITE)),$(MAKE) pods)
 	$(if $(filter bastion,$(SUITE)),$(XTASK) image bastion --name $(TEST))
 	$(if $(filter bastion devctl lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))

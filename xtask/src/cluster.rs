@@ -9,7 +9,9 @@ use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use local_cluster::report;
 use local_cluster::up::{InitProgram, Options};
-use local_cluster::{Cluster, argocd, binaries, down, gpus, init, interrupt, kueue, machines, up};
+use local_cluster::{
+    Cluster, Differences, argocd, binaries, down, gpus, init, interrupt, kueue, machines, up,
+};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -27,6 +29,10 @@ enum Action {
         /// is up keeps its own
         #[arg(long, value_name = "GATES")]
         feature_gates: Option<String>,
+        /// The longest pause before a crashed container is started again; a cluster that is up
+        /// keeps its own
+        #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=300))]
+        restart_pause: Option<u16>,
     },
     /// End the cluster and remove everything of it
     Down {
@@ -124,7 +130,14 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
         Action::Up {
             name,
             feature_gates,
-        } => start(&name.name, feature_gates)?,
+            restart_pause,
+        } => {
+            let differences = Differences {
+                feature_gates,
+                restart_pause,
+            };
+            start(&name.name, &differences)?;
+        }
         Action::Down { name } => down::down(
             &Cache::from_environment()?,
             &name.name,
@@ -152,11 +165,11 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start(name: &str, feature_gates: Option<String>) -> Result<(), Box<dyn Error>> {
+fn start(name: &str, differences: &Differences) -> Result<(), Box<dyn Error>> {
     let began = std::time::Instant::now();
     let (cache, progress) = (Cache::from_environment()?, Progress::to_stderr());
     undone_by_interrupt(&cache, name, &progress, || {
-        up(&cache, name, feature_gates, &progress)
+        up(&cache, name, differences.clone(), &progress)
     })?;
     eprintln!(
         "cluster `{name}` is up after {:.1} s; use it with:\n  \
@@ -170,7 +183,7 @@ fn start(name: &str, feature_gates: Option<String>) -> Result<(), Box<dyn Error>
 pub(crate) fn up(
     cache: &Cache,
     name: &str,
-    feature_gates: Option<String>,
+    differences: Differences,
     progress: &Progress,
 ) -> Result<(), Box<dyn Error>> {
     let options = Options {
@@ -179,7 +192,7 @@ pub(crate) fn up(
             executable: std::env::current_exe()?,
             arguments: vec!["cluster".to_owned(), "init".to_owned()],
         },
-        feature_gates,
+        differences,
     };
     up::up(cache, &options, progress)?;
     Ok(())

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use local_cluster::cache::Cache;
-use local_cluster::interrupt;
 use local_cluster::progress::Progress;
+use local_cluster::{Differences, interrupt};
 use serde_json::{Value, json};
 
 use crate::package::{self, Composites};
@@ -75,7 +75,7 @@ fn start(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     let (cache, name) = (Cache::from_environment()?, &arguments.target.name);
     cluster::undone_by_interrupt(&cache, name, progress, || {
         build::everything(progress)?;
-        cluster::up(&cache, name, None, progress)?;
+        cluster::up(&cache, name, Differences::default(), progress)?;
         demo(arguments, progress)
     })
 }

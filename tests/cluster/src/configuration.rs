@@ -194,6 +194,15 @@ fn pod_network(layout: &Layout) -> Value {
 }
 
 fn kubelet(layout: &Layout) -> Value {
+    let mut kubelet = kubelet_by_default(layout);
+    if let Some(seconds) = layout.differences.restart_pause {
+        let period = format!("{seconds}s");
+        kubelet["crashLoopBackOff"] = json!({"maxContainerRestartPeriod": period});
+    }
+    kubelet
+}
+
+fn kubelet_by_default(layout: &Layout) -> Value {
     let certificates = layout.state.certificates();
     let serving = certificates.files("kubelet-serving");
     // The developer decides about disk and memory, so the kubelet must evict no pod to free them.

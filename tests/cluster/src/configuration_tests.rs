@@ -1,4 +1,5 @@
 use super::*;
+use crate::layout::Differences;
 use crate::network::Addresses;
 use crate::state::StateFolder;
 
@@ -10,7 +11,7 @@ fn layout() -> Layout {
         cache: "/cache".into(),
         binaries: crate::binaries::Binaries::default(),
         python: "/cache/python".into(),
-        feature_gates: None,
+        differences: Differences::default(),
     }
 }
 
@@ -55,6 +56,15 @@ fn pods_get_addresses_of_this_cluster_and_ask_its_dns() {
     let [service, endpoints] = dns_objects(&layout());
     assert_eq!(service["spec"]["clusterIP"], "10.96.0.10");
     assert_eq!(endpoints["endpoints"][0]["addresses"][0], "10.244.1.1");
+}
+
+#[test]
+fn a_container_that_crashes_waits_as_long_as_the_cluster_was_told() {
+    let mut layout = layout();
+    assert_eq!(kubelet(&layout).get("crashLoopBackOff"), None);
+    layout.differences.restart_pause = Some(1);
+    let waits = &kubelet(&layout)["crashLoopBackOff"]["maxContainerRestartPeriod"];
+    assert_eq!(waits, "1s");
 }
 
 #[test]

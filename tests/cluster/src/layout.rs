@@ -21,8 +21,18 @@ pub struct Layout {
     pub binaries: Binaries,
     /// The Python that runs the EC2 emulator.
     pub python: PathBuf,
-    /// The API server's feature gates, as its flag takes them; none for Kubernetes' defaults.
+    /// How the cluster differs from Kubernetes' defaults.
+    pub differences: Differences,
+}
+
+/// How a cluster differs from Kubernetes' defaults.
+#[derive(Debug, Clone, Default)]
+pub struct Differences {
+    /// The API server's feature gates, such as `ConstrainedImpersonation=false`.
     pub feature_gates: Option<String>,
+    /// The longest pause in seconds before the kubelet starts a container that has crashed again. By
+    /// default, pauses grow from ten seconds to five minutes.
+    pub restart_pause: Option<u16>,
 }
 
 impl Layout {

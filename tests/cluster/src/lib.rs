@@ -59,3 +59,4 @@ pub mod up;
 mod wait;
 
 pub use cluster::{Cluster, Error as ClusterError};
+pub use layout::Differences;

@@ -126,7 +126,7 @@ fn apiserver(layout: &Layout) -> Part {
         ("service-account-key-file", text(&verifying_key)),
         ("service-account-signing-key-file", text(&signing_key)),
     ];
-    if let Some(gates) = &layout.feature_gates {
+    if let Some(gates) = &layout.differences.feature_gates {
         arguments.push(("feature-gates", gates.clone()));
     }
     let ready = https(layout, &format!("{}/readyz", layout.addresses.apiserver()));

@@ -1,5 +1,6 @@
 use super::*;
 use crate::binaries::Binaries;
+use crate::layout::Differences;
 use crate::network::Addresses;
 use crate::state::StateFolder;
 
@@ -11,7 +12,7 @@ fn layout_of(index: u8) -> Layout {
         cache: "/cache".into(),
         binaries: Binaries::default(),
         python: "/cache/python".into(),
-        feature_gates: None,
+        differences: Differences::default(),
     }
 }
 
@@ -82,7 +83,10 @@ fn kubectl_logs_and_exec_have_the_certificates_that_they_need() {
 fn a_feature_that_is_switched_off_is_off_in_the_api_server() {
     let gates = "ConstrainedImpersonation=false";
     let layout = Layout {
-        feature_gates: Some(gates.to_owned()),
+        differences: Differences {
+            feature_gates: Some(gates.to_owned()),
+            ..Differences::default()
+        },
         ..layout_of(0)
     };
     let given = arguments(&plan(&layout), "kube-apiserver");

@@ -15,7 +15,7 @@ use crate::crossplane;
 use crate::down;
 use crate::emulator;
 use crate::launch;
-use crate::layout::Layout;
+use crate::layout::{Differences, Layout};
 use crate::machines;
 use crate::modules;
 use crate::network::{self, Addresses};
@@ -35,9 +35,8 @@ pub struct Options {
     /// The program that becomes INIT. It calls [`init::run`](crate::init::run) with its last
     /// argument, the path of the state folder.
     pub init: InitProgram,
-    /// The API server's feature gates, such as `ConstrainedImpersonation=false`; none for Kubernetes'
-    /// defaults.
-    pub feature_gates: Option<String>,
+    /// How it differs from Kubernetes' defaults.
+    pub differences: Differences,
 }
 
 /// A program, and the arguments with which it runs as INIT.
@@ -149,7 +148,7 @@ pub fn up(cache: &Cache, options: &Options, progress: &Progress) -> Result<Clust
         cache: cache.root().to_path_buf(),
         binaries: built.binaries,
         python: built.python,
-        feature_gates: options.feature_gates.clone(),
+        differences: options.differences.clone(),
     };
     prepare(&layout, &options.init, progress)?;
     record.stage = Stage::Starting;

@@ -157,9 +157,13 @@ class Door:
 
     def process(self, container: str, replica: int = 0) -> int:
         """The process of a container on this machine."""
+        return self.cluster.process_of(self.container(container, replica))
+
+    def container(self, name: str, replica: int = 0) -> Object:
+        """The status of a container."""
         statuses = self.pod(replica)["status"]["containerStatuses"]
-        (status,) = [one for one in statuses if one["name"] == container]
-        return self.cluster.process_of(status)
+        (status,) = [one for one in statuses if one["name"] == name]
+        return status
 
     def broker(self, replica: int = 0) -> int:
         return self.process("broker", replica)
