@@ -124,8 +124,8 @@ def test_what_is_left_of_a_stopped_workspace_goes_at_its_time(life: Life) -> Non
         "the pool to go",
         lambda: life.platform.cluster.all("spotpools", life.namespace) == [],
     )
-    status = life.status()
-    assert status["lifecycle"]["deletedAt"]
+    # Crossplane writes the status after it has deleted what is composed no more.
+    until("the time of the end", lambda: life.status()["lifecycle"].get("deletedAt"))
     assert life.ec2.groups(life.namespace) == []
     life.annotate(RESUME, "from the beginning")
     life.platform.ready(life.name)
