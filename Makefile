@@ -21,7 +21,8 @@ RESTART_PAUSE_bastion := 1
 NAMESPACED_namespaced := --namespaced
 
 demo: ready
-	@$(XTASK) demo $(if $(filter current,$(CLUSTER)),--current,--name demo)
+	@$(XTASK) demo $(if $(filter current,$(CLUSTER)),--current,--name demo) \
+		$(if $(WITH),--with $(WITH))
 
 # What the machine must have, checked before anything is compiled; then xtask itself, with
 # Cargo's own progress.

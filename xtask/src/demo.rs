@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: starts a local cluster, installs the packages, applies the examples, waits
 //! for a workspace and, on a local cluster, logs in to it.
 
+mod bastion;
 mod login;
 
 use std::error::Error;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use local_cluster::cache::Cache;
 use local_cluster::progress::Progress;
 use local_cluster::{Differences, interrupt};
@@ -19,6 +20,7 @@ use crate::process::output;
 use crate::target::{Resolved, Target};
 use crate::{build, cluster};
 
+use bastion::Bastion;
 use login::Login;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -54,6 +56,15 @@ pub(crate) struct Arguments {
     /// Install the packages and the platform's configuration, apply no claim
     #[arg(long)]
     platform_only: bool,
+    /// What to show as well, on a local cluster
+    #[arg(long, value_enum, conflicts_with_all = ["current", "platform_only"])]
+    with: Option<With>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum With {
+    /// The bastion: a person without a credential of the cluster makes a workspace through it
+    Bastion,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -107,8 +118,23 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
         Some(login) => Some(login.log_in(&target, progress)?),
         None => None,
     };
+    let through = match (&login, arguments.with) {
+        (Some(login), Some(With::Bastion)) => {
+            let bastion = Bastion::install(login.cluster(), &target, login, progress)?;
+            let printed = bastion.work(progress)?;
+            Some((bastion, printed))
+        }
+        _ => None,
+    };
     let key = login.as_ref().map(Login::key);
-    show(&target, arguments, logged_in, key.as_deref())
+    show(&target, arguments, logged_in, key.as_deref())?;
+    if let Some((bastion, printed)) = through {
+        bastion.show(&printed);
+    }
+    if !arguments.target.current {
+        println!("\nEnd all of it: {}", end(&arguments.target.name));
+    }
+    Ok(())
 }
 
 /// Applies the objects of the platform team: namespaces, the catalogue, RBAC, credentials.
@@ -273,13 +299,13 @@ fn show(
     println!("  crossplane resource trace -n {NAMESPACE} gpuws alice-vision");
     println!("  kubectl get -n {NAMESPACE} spotpools");
     println!("  aws ec2 describe-instances    # the emulator's");
-    if !arguments.target.current {
-        let name = &arguments.target.name;
-        let end = match name.as_str() {
-            "demo" => "make demo-down".to_owned(),
-            other => format!("cargo xtask cluster down --name {other}"),
-        };
-        println!("\nEnd all of it: {end}");
-    }
     Ok(())
+}
+
+/// The command that ends the demo.
+fn end(name: &str) -> String {
+    match name {
+        "demo" => "make demo-down".to_owned(),
+        other => format!("cargo xtask cluster down --name {other}"),
+    }
 }

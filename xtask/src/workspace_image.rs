@@ -176,6 +176,19 @@ fn built_ami(arguments: &[String], progress: &Progress) -> Outcome<ExitStatus> {
     Ok(Command::new(builder).args(arguments).status()?)
 }
 
+/// Builds the image of the bastion and pushes it to a cluster's registry. Returns its reference.
+pub(crate) fn bastion_for(cluster: &Cluster, progress: &Progress) -> Outcome<String> {
+    let destination = Destination {
+        name: cluster.name().to_owned(),
+        push: None,
+        layout: None,
+    };
+    let shape = crate::standalone::Shape { release: false };
+    program(BASTION_REPOSITORY, &destination, progress, |layout| {
+        crate::bastion::image(&shape, layout, progress)
+    })
+}
+
 /// Builds the image of one of our programs, which `write` writes as a layout.
 fn program(
     repository: &str,

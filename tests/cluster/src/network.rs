@@ -94,6 +94,11 @@ impl Addresses {
         Network::new(Ipv4Addr::new(10, 245, self.index, 0), 24)
     }
 
+    /// The address that the machines see instead of the addresses of pods.
+    pub fn machines_gateway(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 245, self.index, 1)
+    }
+
     /// The API server's URL for the host.
     pub fn apiserver(self) -> String {
         format!("https://{}:6443", self.node())

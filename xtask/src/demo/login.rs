@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -71,14 +71,7 @@ impl Login {
     /// allow it, too.
     pub(crate) fn admit_host(&self, target: &Resolved) -> Outcome<()> {
         let host = format!("{}/32", self.cluster.addresses().host());
-        let allowed = json!([{"op": "add", "path": "/data/sshCidrCeiling/-", "value": host}]);
-        output(target.kubectl().args([
-            "patch",
-            "environmentconfig/gpu-workspace-limits",
-            "--type=json",
-            "--patch",
-            &allowed.to_string(),
-        ]))?;
+        allow(target, &host)?;
         let patch = json!({"spec": {"parameters": {"ssh": {"allowedCidrs": [host]}}}});
         output(target.kubectl().args([
             "patch",
@@ -124,6 +117,16 @@ impl Login {
         Ok((format!("ssh {} {place}", options.join(" ")), shown))
     }
 
+    /// The folder of the demo's keys and settings.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The local cluster.
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
     /// The owner's private key.
     pub(crate) fn key(&self) -> PathBuf {
         self.folder.join("key")
@@ -138,7 +141,7 @@ impl Login {
     }
 
     /// The demo's public key. The first demo on a cluster makes the key pair.
-    fn public_key(&self) -> Outcome<String> {
+    pub(crate) fn public_key(&self) -> Outcome<String> {
         let key = self.key();
         if !key.exists() {
             // ssh-keygen makes the private key readable for its owner only.
@@ -151,6 +154,19 @@ impl Login {
         let public = fs::read_to_string(key.with_extension("pub"))?;
         Ok(public.trim().to_owned())
     }
+}
+
+/// Adds a network to those that the limits of this cluster let connect to workspaces.
+pub(super) fn allow(target: &Resolved, network: &str) -> Outcome<()> {
+    let allowed = json!([{"op": "add", "path": "/data/sshCidrCeiling/-", "value": network}]);
+    output(target.kubectl().args([
+        "patch",
+        "environmentconfig/gpu-workspace-limits",
+        "--type=json",
+        "--patch",
+        &allowed.to_string(),
+    ]))?;
+    Ok(())
 }
 
 /// The host keys of the claim's status as `known_hosts` lines.
@@ -173,7 +189,7 @@ fn status(target: &Resolved, field: &str) -> Outcome<String> {
 }
 
 /// Tries until the attempt succeeds. After the time limit, returns the last error.
-fn within<T>(patience: Duration, attempt: impl Fn() -> Outcome<T>) -> Outcome<T> {
+pub(super) fn within<T>(patience: Duration, attempt: impl Fn() -> Outcome<T>) -> Outcome<T> {
     let began = Instant::now();
     loop {
         match attempt() {
