@@ -199,7 +199,7 @@ impl Session {
         let arguments = match Arguments::try_parse_from(all) {
             Ok(arguments) => arguments,
             Err(error) => {
-                error.print()?;
+                tell(&error)?;
                 return Ok(u8::try_from(error.exit_code()).unwrap_or(REFUSED));
             }
         };
@@ -228,6 +228,17 @@ impl Session {
             Ok(code) => Ok(code),
             Err(problem) => Ok(screen.report(format, &problem)),
         }
+    }
+}
+
+/// Writes what is wrong with the words, or the help that they ask for, in one piece. ssh carries the two
+/// streams of a session that has no terminal by themselves, so the next prompt could come between pieces.
+fn tell(error: &clap::Error) -> io::Result<()> {
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        io::stderr().write_all(text.as_bytes())
+    } else {
+        io::stdout().write_all(text.as_bytes())
     }
 }
 

@@ -50,9 +50,10 @@ class Kind:
 
 # A terminal in a workspace that the bastion's own ssh leads to. It echoes what is typed, so
 # the answer is in capitals.
+CAPITALS = ("sed", "-u", "y/word/WORD/")
 TERMINAL = Kind(
     "terminal",
-    lambda client: client.line("ssh", "work", "--", "tr a-z A-Z", flags=("-tt",)),
+    lambda client: client.line("ssh", "work", "--", *CAPITALS, flags=("-tt",)),
     str.upper,
 )
 # Behind the login, a word that is no command is repeated in quotes.
