@@ -52,7 +52,9 @@ def await_ready(people: Sequence[Workspaces]) -> None:
     )
 
 
-def claim_each(people: Sequence[Workspaces], name: str) -> None:
+def claim_each(
+    people: Sequence[Workspaces], name: str, composition: str = "gpudevworkspaces"
+) -> None:
     """A small workspace for each of the people. Returns when all are Ready."""
     parameters = {
         "placement": "Cluster",
@@ -64,6 +66,8 @@ def claim_each(people: Sequence[Workspaces], name: str) -> None:
     claims = [
         claim(one.namespace, name, {"owner": one.owner, **parameters}) for one in people
     ]
+    for one in claims:
+        one["spec"]["compositionRef"] = {"name": composition}
     _apply(cluster, claims)
     # Crossplane takes a hundred of them in a quarter of an hour.
     for one in people:

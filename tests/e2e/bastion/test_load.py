@@ -19,7 +19,9 @@ from bastion.crowd import await_ready, claim_each, create, forget
 from bastion.door import NAMESPACE, Door, requests
 from bastion.held import Client, Held, PROMPT, TERMINAL, known_everywhere, stream
 from cluster.workspaces import Key, Workspaces
+from environment import variants
 from environment.cluster import Cluster
+from environment.objects import Object
 from environment.waiting import until
 
 pytestmark = pytest.mark.alone
@@ -44,7 +46,7 @@ def crowd(
     made = create(cluster, PEOPLE, keys("crowd"))
     try:
         await_ready(made)
-        claim_each(made[:WORKSPACES], "work")
+        claim_each(made[:WORKSPACES], "work", quiet(cluster))
         last = made[-1]
         visitors = [door.visitor(last.owner, last.key, one) for one in REPLICAS]
         until(
@@ -55,6 +57,17 @@ def crowd(
         yield made
     finally:
         forget(made)
+
+
+def quiet(cluster: Cluster) -> str:
+    """A Composition whose agents report as often as by default. Those of this suite report
+    every five seconds, which would be half of the load of this machine."""
+    found = cluster.get("composition", "gpudevworkspaces", "default")
+    assert found is not None
+    (step,) = found["spec"]["pipeline"]
+    policy: Object = step["input"]
+    policy["cluster"]["agent"].pop("reportInterval")
+    return variants.composition(cluster, "bastion-quiet", policy)
 
 
 class Addresses:
