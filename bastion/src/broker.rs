@@ -28,6 +28,7 @@ mod api;
 mod directory;
 mod files;
 mod keys;
+mod leaving;
 mod limits;
 mod metrics;
 mod names;
@@ -82,6 +83,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
         accounts,
         grants: Mutex::default(),
         limits: limits::Limits::default(),
+        leaving: leaving::Leaving::new(),
         metrics: Arc::clone(&metrics),
         listener: Mutex::new(processes::remembered(&settings.audit)?),
         folder: settings.audit.clone(),

@@ -34,6 +34,18 @@ fn listens(run: &Path) -> std::io::Result<Answer> {
     Channel::open(run)?.ask(&Ask::Listen)
 }
 
+/// Waits until no session is open.
+pub(crate) fn drain(run: &Path) -> ExitCode {
+    match Channel::open(run).and_then(|mut channel| channel.ask(&Ask::Drain)) {
+        Ok(Answer::Recorded) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(REFUSED),
+        Err(error) => {
+            eprintln!("the broker does not answer: {error}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
 /// Prints the lines of `authorized_keys` for a key that a client offers.
 pub(crate) fn keys(run: &Path, user: &str, kind: &str, blob: &str) -> ExitCode {
     printed(

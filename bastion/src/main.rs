@@ -6,7 +6,8 @@
 //! - sshd starts `gpu-bastion keys` for each key that a client offers, `gpu-bastion principals` for each
 //!   certificate, and `gpu-bastion session` for each login. The image has no shell: this program is the
 //!   shell of all accounts;
-//! - the ssh that a session starts to a workspace starts `gpu-bastion proxy` and `gpu-bastion host-keys`.
+//! - the ssh that a session starts to a workspace starts `gpu-bastion proxy` and `gpu-bastion host-keys`;
+//! - Kubernetes starts `gpu-bastion drain` before it ends a pod.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ enum Command {
     },
     /// Print the host keys of a workspace, for the ssh of a session
     HostKeys,
+    /// Let a replica end: returns when no session is open. Kubernetes starts it before the pod ends
+    Drain(Place),
     /// Check the audit log's chain
     Verify {
         /// Files of the log, the oldest first
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         Command::Proxy { host, place } => session::proxy(&place.run, &host),
         Command::HostKeys => session::host_keys(),
         Command::Session(given) => session::run(&given.place.run, &given.grant),
+        Command::Drain(place) => door::drain(&place.run),
         Command::Verify { files } => log::verify(&files),
         Command::Search(given) => search::run(&given),
     }

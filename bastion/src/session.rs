@@ -106,6 +106,8 @@ impl Session {
             out,
             "Welcome, {user}. Commands are devctl's: list, create, why, stop, help."
         )?;
+        let run = self.0.run.clone();
+        std::thread::spawn(move || notice(&run));
         loop {
             write!(out, "devctl> ")?;
             out.flush()?;
@@ -239,6 +241,17 @@ fn tell(error: &clap::Error) -> io::Result<()> {
         io::stderr().write_all(text.as_bytes())
     } else {
         io::stdout().write_all(text.as_bytes())
+    }
+}
+
+/// Tells a person at the prompt when the replica is about to end.
+fn notice(run: &Path) {
+    let told = Channel::open(run).and_then(|mut channel| channel.ask(&Ask::Notice));
+    if matches!(told, Ok(Answer::Recorded)) {
+        eprintln!(
+            "\r\nThis bastion is about to be replaced. What runs goes on until you leave, for an hour at \
+             most; a new login reaches the next one."
+        );
     }
 }
 

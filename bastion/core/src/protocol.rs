@@ -67,6 +67,11 @@ pub enum Ask {
     },
     /// A request to the API server.
     Api(Call),
+    /// A prompt wants to know when the replica is about to end. The answer comes then.
+    Notice,
+    /// Kubernetes wants the replica to end. The answer comes when no session is open. Only the broker's own
+    /// user may begin the end; another one just waits for it.
+    Drain,
 }
 
 /// The broker's answer.

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::agent::Agent;
 use super::api::Person;
@@ -76,6 +76,11 @@ impl Connection {
                 answer(&mut self.to, &Answer::Keys(lines)).await
             }
             Some(Ask::Login { grant, source }) => self.login(&grant, source).await,
+            Some(Ask::Notice) => {
+                self.broker.leaving.begun().await;
+                answer(&mut self.to, &Answer::Recorded).await
+            }
+            Some(Ask::Drain) => self.drain().await,
             Some(_) => Err(io::Error::other(
                 "a session without a login asked for something",
             )),
@@ -98,6 +103,17 @@ impl Connection {
         remember(&self.broker.folder, process)?;
         *listener = Some(process);
         Ok(())
+    }
+
+    /// Waits until the replica may end. A session has another user id, so it cannot begin the end.
+    async fn drain(&mut self) -> io::Result<()> {
+        let whole: &UnixStream = self.to.as_ref();
+        if whole.peer_cred()?.uid() == rustix::process::geteuid().as_raw() {
+            info!("the replica is about to end; its sessions go on");
+            self.broker.leaving.begin();
+        }
+        self.broker.leaving.over().await;
+        answer(&mut self.to, &Answer::Recorded).await
     }
 
     /// The process of sshd's connection that asks for keys.
@@ -186,6 +202,8 @@ impl Connection {
         }
         self.broker.metrics.login("opened");
         let _counted = self.broker.metrics.session();
+        let broker = Arc::clone(&self.broker);
+        let _stays = broker.leaving.session();
         let process = self.peer.first();
         let _known = process.map(|process| self.agent.know(*process, &person));
         let welcome = Answer::Welcome(Welcome {
@@ -292,7 +310,12 @@ impl Connection {
                     *is_connected = false;
                     answer(&mut self.to, &Answer::Recorded).await?;
                 }
-                Ask::Listen | Ask::Keys { .. } | Ask::Certificate { .. } | Ask::Login { .. } => {
+                Ask::Listen
+                | Ask::Keys { .. }
+                | Ask::Certificate { .. }
+                | Ask::Login { .. }
+                | Ask::Notice
+                | Ask::Drain => {
                     return Err(io::Error::other("a session asked for another login"));
                 }
             }

@@ -14,6 +14,7 @@ use kube::Client;
 use tokio::sync::watch;
 use tracing::warn;
 
+use super::leaving::Leaving;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use crate::log::Log;
@@ -26,6 +27,7 @@ pub(super) struct Broker {
     pub(super) accounts: watch::Receiver<Arc<Accounts>>,
     pub(super) grants: Mutex<Grants>,
     pub(super) limits: Limits,
+    pub(super) leaving: Leaving,
     pub(super) metrics: Arc<Metrics>,
     /// The process of sshd that listens.
     pub(super) listener: Mutex<Option<Process>>,

@@ -103,14 +103,19 @@ class Held:
     def answers(self) -> bool:
         """Whether the session answers to a word that was not said before."""
         word = f"word-{next(self._words)}"
-        wanted = self.kind.answer(word).encode()
-        process = self._running()
-        assert process.stdin is not None and process.stdout is not None
-        screen = process.stdout.fileno()
+        stdin = self._running().stdin
+        assert stdin is not None
         try:
-            process.stdin.write(f"{word}\n".encode())
+            stdin.write(f"{word}\n".encode())
         except BrokenPipeError:
             return False
+        return self.shows(self.kind.answer(word))
+
+    def shows(self, text: str) -> bool:
+        """Whether the session shows a text now or soon."""
+        stdout = self._running().stdout
+        assert stdout is not None
+        screen, wanted = stdout.fileno(), text.encode()
         seen, deadline = b"", time.monotonic() + ANSWER
         while wanted not in seen:
             left = max(0.0, deadline - time.monotonic())
