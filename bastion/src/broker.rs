@@ -27,6 +27,7 @@ mod agent;
 mod api;
 mod directory;
 mod files;
+mod host_key;
 mod keys;
 mod leaving;
 mod limits;
@@ -69,7 +70,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let log = Log::open(&settings.audit, &settings.replica, settings.retention)?;
     let client = Client::try_default().await?;
     let keys = keys::Keys::new(&client, settings);
-    keys.write_host_key(settings).await?;
+    let host_key = keys.host_key(settings).await?;
     let authority = keys.authority(settings).await?;
     let accounts = directory::follow(&client).await?;
     let metrics = Arc::new(Metrics::new());
@@ -78,6 +79,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
     let listener = listen(&channel::socket(&settings.run))?;
     let for_names = listen(&settings.names.join(SERVICE))?;
     tokio::spawn(names::serve(for_names, settings.sshd_uid));
+    let for_host_key = listen(&settings.run.join("host-key.sock"))?;
     let for_ssh = listen(&channel::agent(&settings.run))?;
     let broker = Arc::new(Broker {
         accounts,
@@ -94,6 +96,7 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn std::error::Error>> {
         began: Instant::now(),
     });
     let agent = Arc::new(agent::Agent::new(authority.as_deref())?);
+    tokio::spawn(host_key::serve(Arc::clone(&broker), host_key, for_host_key));
     tokio::spawn(agent::serve(Arc::clone(&agent), for_ssh));
     tokio::spawn(Arc::clone(&broker).try_the_log_again());
     info!("ready");

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use signature::Signer as _;
+use signature::Signer;
 use ssh_encoding::Encode as _;
 use ssh_key::certificate::{Builder, CertType, Certificate};
 use ssh_key::private::Ed25519Keypair;
@@ -126,11 +126,16 @@ impl Identity {
 
     /// Signs what a client asks for, as the agent's protocol has it.
     pub fn sign(&self, data: &[u8]) -> Result<Vec<u8>, ssh_key::Error> {
-        let signature: Signature = self.key.try_sign(data)?;
-        let mut encoded = Vec::new();
-        signature.encode(&mut encoded)?;
-        Ok(encoded)
+        sign(&self.key, data)
     }
+}
+
+/// Signs with a key, as the agent's protocol has it.
+pub fn sign(key: &impl Signer<Signature>, data: &[u8]) -> Result<Vec<u8>, ssh_key::Error> {
+    let signature: Signature = key.try_sign(data)?;
+    let mut encoded = Vec::new();
+    signature.encode(&mut encoded)?;
+    Ok(encoded)
 }
 
 #[cfg(test)]

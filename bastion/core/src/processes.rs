@@ -44,6 +44,11 @@ pub fn connection(chain: &[Process], listener: Process) -> Option<Process> {
     }
 }
 
+/// Whether a process is sshd's of a connection.
+pub fn is_connection(chain: &[Process], listener: Process) -> bool {
+    chain.get(1) == Some(&listener)
+}
+
 /// Reads a line of `/proc/PID/stat`: the process, and its parent's id.
 pub fn read(stat: &str) -> Option<(Process, i32)> {
     // The name of the program is in parentheses, and may have any character.

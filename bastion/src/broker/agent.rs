@@ -147,7 +147,7 @@ async fn issue(agent: &Agent, person: &Person) -> io::Result<Option<(Identity, S
 }
 
 /// Reads a message without its length; none at the end.
-async fn message(stream: &mut UnixStream) -> io::Result<Option<Vec<u8>>> {
+pub(super) async fn message(stream: &mut UnixStream) -> io::Result<Option<Vec<u8>>> {
     let length = match stream.read_u32().await {
         Ok(length) => length,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),

@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::files::removed;
+use super::host_key::HostKey;
 use super::settings::Settings;
 
 /// The name of the host key in its Secret, and of its file.
@@ -40,11 +41,12 @@ impl Keys {
         }
     }
 
-    /// Writes the host key into the folder of the pod.
-    pub(super) async fn write_host_key(&self, settings: &Settings) -> Result<(), Box<dyn Error>> {
-        let key = self.shared(&settings.host_key, HOST_KEY).await?;
-        write(&settings.run.join(HOST_KEY), key.as_bytes())?;
-        Ok(())
+    /// The host key. Its public half is in the folder of the pod then, for sshd.
+    pub(super) async fn host_key(&self, settings: &Settings) -> Result<HostKey, Box<dyn Error>> {
+        let key = HostKey::new(&self.shared(&settings.host_key, HOST_KEY).await?)?;
+        let public = settings.run.join(HOST_KEY).with_extension("pub");
+        write(&public, key.public()?.as_bytes())?;
+        Ok(key)
     }
 
     /// The private key of the authority by which the bastion logs in to workspaces.
@@ -114,7 +116,7 @@ fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
-        // The folder is of sshd's group. sshd refuses a key that others can read only if sshd owns it.
+        // The folder is of sshd's group.
         .mode(0o640)
         .open(path)?;
     file.write_all(content)

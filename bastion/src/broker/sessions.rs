@@ -118,9 +118,7 @@ impl Connection {
 
     /// The process of sshd's connection that asks for keys.
     fn asks_for_keys(&self) -> Option<Process> {
-        let listener = self.broker.listener.lock();
-        let listener = *listener.unwrap_or_else(PoisonError::into_inner);
-        connection(&self.peer, listener?)
+        connection(&self.peer, self.broker.sshd()?)
     }
 
     /// The line that lets a key in; empty if it opens no account of this name.

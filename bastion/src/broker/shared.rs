@@ -78,6 +78,11 @@ impl Broker {
         }
     }
 
+    /// The process of sshd that listens, if there is one.
+    pub(super) fn sshd(&self) -> Option<Process> {
+        *self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn grants(&self) -> MutexGuard<'_, Grants> {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner)
     }
