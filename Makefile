@@ -109,6 +109,7 @@ e2e:
 		$(if $(RESTART_PAUSE_$(SUITE)), --restart-pause $(RESTART_PAUSE_$(SUITE)))
 	$(if $(filter bastion cluster devctl gitops lifecycle,$(SUITE)),$(MAKE) pods)
 	$(if $(filter bastion,$(SUITE)),$(XTASK) image bastion --name $(TEST))
+	$(if $(filter bastion,$(SUITE)),$(XTASK) image hostile --name $(TEST))
 	$(if $(filter bastion devctl lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
 	$(if $(filter bastion devctl lifecycle install upbound,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
 	$(if $(filter gitops,$(SUITE)),$(XTASK) cluster install argocd --name $(TEST))

@@ -22,6 +22,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// The program of the bastion, and its path in the image.
 const PROGRAM: &str = "gpu-bastion";
 const PATH: &str = "usr/bin/gpu-bastion";
+/// Where the program is that a hostile one took the place of.
+const REAL: &str = "usr/bin/gpu-bastion.real";
 /// The user of the containers, as in `images/bastion/files/etc/passwd`.
 const USER: &str = "10022:10022";
 /// The programs of Debian that the image has. All else of Debian is left out but what they load.
@@ -34,10 +36,24 @@ const LOADED: &str = "loaded.txt";
 /// Writes an OCI image layout with the bastion. Returns the digest of its manifest, in hexadecimal
 /// digits.
 pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<String> {
+    with_programs(&[(PROGRAM, PATH)], shape, to, progress)
+}
+
+/// Writes the same image with another program in the place of the bastion's, which tries what a session
+/// must not do (`tests/hostile`).
+pub(crate) fn hostile(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<String> {
+    let programs = [("hostile-session", PATH), (PROGRAM, REAL)];
+    with_programs(&programs, shape, to, progress)
+}
+
+fn with_programs(
+    programs: &[(&str, &str)],
+    shape: &Shape,
+    to: &Path,
+    progress: &Progress,
+) -> Outcome<String> {
     let parts = to.with_extension("parts");
     fs::create_dir_all(&parts)?;
-    let program = parts.join(PROGRAM);
-    standalone::write(PROGRAM, shape, Platform::host(), &program, progress)?;
     let debian = debian::ensure(&Cache::from_environment()?, &layer(), progress)?;
     let mut root = tar::Builder::new(Vec::new());
     needed(&debian, &mut root)?;
@@ -48,7 +64,11 @@ pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<St
         let name = file.strip_prefix(&added)?.to_owned();
         append(&mut root, &name, 0o644, &fs::read(&file)?)?;
     }
-    append(&mut root, Path::new(PATH), 0o755, &fs::read(&program)?)?;
+    for (name, path) in programs {
+        let program = parts.join(name);
+        standalone::write(name, shape, Platform::host(), &program, progress)?;
+        append(&mut root, Path::new(path), 0o755, &fs::read(&program)?)?;
+    }
     let layer = oci::Layer::compress(&root.into_inner()?, &parts.join("layer.tar"))?;
     let config = json!({"Entrypoint": [format!("/{PATH}")], "User": USER});
     let digest = oci::write(vec![layer], &config, to)?;

@@ -28,6 +28,7 @@ const AMI_BUILDER: &str = "gpu-workspace-image";
 const AGENT_REPOSITORY: &str = "images/agent";
 /// The image of the bastion.
 const BASTION_REPOSITORY: &str = "images/bastion";
+const HOSTILE_REPOSITORY: &str = "images/hostile";
 /// A shell's exit status for a missing program (POSIX, "Exit Status for Commands").
 const NO_SUCH_PROGRAM: i32 = 127;
 /// The advice for a missing program.
@@ -65,6 +66,13 @@ enum Action {
     },
     /// Build the image of the bastion and push it; prints its reference
     Bastion {
+        #[command(flatten)]
+        shape: crate::standalone::Shape,
+        #[command(flatten)]
+        destination: Destination,
+    },
+    /// For tests: build the image of the bastion with a hostile program in a session's place, and push it
+    Hostile {
         #[command(flatten)]
         shape: crate::standalone::Shape,
         #[command(flatten)]
@@ -134,6 +142,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Action::Bastion { shape, destination } => {
             program(BASTION_REPOSITORY, destination, progress, |layout| {
                 crate::bastion::image(shape, layout, progress)
+            })
+        }
+        Action::Hostile { shape, destination } => {
+            program(HOSTILE_REPOSITORY, destination, progress, |layout| {
+                crate::bastion::hostile(shape, layout, progress)
             })
         }
         Action::Ami { arguments } => return ami(arguments, progress),

@@ -201,3 +201,6 @@ def test_the_image_has_no_shell_and_the_session_no_token(
     authorities = "/etc/gpu-bastion-authorities"
     assert mounted == ["/run/gpu-bastion", "/run/systemd/userdb", authorities]
     assert pod["spec"]["automountServiceAccountToken"] is False
+    shared = Path(f"/proc/{door.process('sshd')}/root/run/gpu-bastion")
+    files = [one for one in shared.rglob("*") if one.is_file()]
+    assert files and not [one for one in files if b"PRIVATE" in one.read_bytes()]
