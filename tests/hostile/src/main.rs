@@ -4,6 +4,10 @@
 //! The end-to-end tests put it into a pod of the bastion (`cargo xtask image hostile`). The command line of
 //! the login says what it does: `stay` logs in as its person and waits; `attack NAME KIND KEY` prints what it
 //! could do as one line of JSON. `NAME` is another person, and `KIND KEY` is that person's public key.
+//!
+//! In a pod with a planted hole, it is the real session, but for the hole.
+
+mod hole;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,10 +38,12 @@ fn main() -> ExitCode {
         [_, flag, line] if flag == "-c" => line.strip_prefix("gpu-bastion session --grant "),
         _ => None,
     };
-    let done = match grant {
-        Some(grant) => session(grant),
+    let arguments = words.get(1..).unwrap_or_default();
+    let done = match (grant, hole::planted()) {
+        (Some(_), Some(name)) => Err(hole::session(&name, arguments)),
+        (Some(grant), None) => session(grant),
         // sshd asks for keys by this program, too.
-        None => Err(Command::new(REAL).args(words.iter().skip(1)).exec()),
+        (None, _) => Err(Command::new(REAL).args(arguments).exec()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
