@@ -104,7 +104,7 @@ def workspaces(
 
     try:
         # If an Application was just created again, Argo CD may miss its deletion. It then
-        # handles the deletion at its next resync, which comes every three minutes.
-        until("the team's workspaces to be gone", is_empty, seconds=300)
+        # handles the deletion at a later resync: once five minutes after it, as seen.
+        until("the team's workspaces to be gone", is_empty, seconds=480)
     except AssertionError as error:
         raise AssertionError(f"{error}: there are still {left_over}") from None
