@@ -28,6 +28,10 @@ const REAL: &str = "usr/bin/gpu-bastion.real";
 const USER: &str = "10022:10022";
 /// The programs of Debian that the image has. All else of Debian is left out but what they load.
 const PROGRAMS: [&str; 3] = ["/usr/sbin/sshd", "/usr/bin/ssh", "/usr/bin/ssh-keygen"];
+/// The mode of programs: whoever runs one cannot read it. The kernel then closes its processes to other
+/// processes of the same user (`would_dump` in fs/exec.c; ptrace(2), "Ptrace access mode checking"), which all
+/// sessions and sshd have.
+const CLOSED: u32 = 0o711;
 /// What the system's name service loads for the accounts.
 const NAME_SERVICE: &str = "libnss_systemd.so.2";
 /// The file with what the programs load, which the build makes.
@@ -67,7 +71,7 @@ fn with_programs(
     for (name, path) in programs {
         let program = parts.join(name);
         standalone::write(name, shape, Platform::host(), &program, progress)?;
-        append(&mut root, Path::new(path), 0o755, &fs::read(&program)?)?;
+        append(&mut root, Path::new(path), CLOSED, &fs::read(&program)?)?;
     }
     let layer = oci::Layer::compress(&root.into_inner()?, &parts.join("layer.tar"))?;
     let config = json!({"Entrypoint": [format!("/{PATH}")], "User": USER});
@@ -139,7 +143,10 @@ fn needed(layer: &Path, to: &mut tar::Builder<Vec<u8>>) -> Outcome<()> {
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
         // sshd of the image has no privileges that it could give away.
-        header.set_mode(header.mode()? & 0o755);
+        let is_program = PROGRAMS
+            .iter()
+            .any(|program| path == plain(Path::new(program)));
+        header.set_mode(header.mode()? & if is_program { CLOSED } else { 0o755 });
         to.append_data(&mut header, &path, content.as_slice())?;
     }
     Ok(())

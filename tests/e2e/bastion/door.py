@@ -16,6 +16,8 @@ from environment.waiting import until
 
 NAMESPACE = "gpu-bastion"
 PORT = 2222
+# A pod of the bastion in whose sessions another program runs.
+HOSTILE = "gpu-bastion-hostile"
 AUDIT = "/var/lib/gpu-bastion/audit/audit.jsonl"
 
 
