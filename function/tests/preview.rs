@@ -16,7 +16,11 @@ const COMPOSITION: &str = "gpudevworkspaces";
 
 /// The preview of a case under its policy with a change.
 fn of(name: &str, change: &[(&str, Value)]) -> Preview {
-    let request = case::request_json(name);
+    of_request(&case::request_json(name), change)
+}
+
+/// The preview of a request under its policy with a change.
+fn of_request(request: &Value, change: &[(&str, Value)]) -> Preview {
     let mut policy = request["input"].clone();
     let composition = json!({
         "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
@@ -28,7 +32,7 @@ fn of(name: &str, change: &[(&str, Value)]) -> Preview {
         let parent = policy.pointer_mut(parent).unwrap();
         parent[field] = value.clone();
     }
-    let dump = json!({"kind": "List", "items": objects(&request, composition)});
+    let dump = json!({"kind": "List", "items": objects(request, composition)});
     let mut dump = Dump::read(&dump.to_string()).unwrap();
     let proposal = Proposal::read(&policy.to_string(), None, &mut dump).unwrap();
     preview(&proposal, &mut dump, KINDS, case::now()).unwrap()
@@ -105,6 +109,19 @@ fn another_market_replaces_the_machine() {
     let on_demand = [("/defaults/capacityType", json!("OnDemand"))];
     let shown = of("ready", &on_demand);
     assert_eq!(shown.workspaces[0].effect, Effect::Replaced, "{shown}");
+    assert!(shown.ends_a_machine());
+}
+
+#[test]
+fn an_image_that_is_allowed_again_replaces_the_machine_that_waits_for_it_with_its_home() {
+    let mut request = case::request_json("image-changed-with-a-home");
+    request["input"]["allowedImages"] = json!(["default"]);
+    let shown = of_request(&request, &[("/allowedImages", json!(["default", "plain"]))]);
+    let [row] = &shown.workspaces[..] else {
+        panic!("{shown}");
+    };
+    assert_eq!(row.effect, Effect::Replaced, "{shown}");
+    assert_eq!(row.message, "pool boots another image");
     assert!(shown.ends_a_machine());
 }
 
