@@ -62,7 +62,7 @@ def crowd(
 def quiet(cluster: Cluster) -> str:
     """A Composition whose agents report as often as by default. Those of this suite report
     every five seconds, which would be half of the load of this machine."""
-    found = cluster.get("composition", "gpudevworkspaces", "default")
+    found = cluster.get("compositions", "gpudevworkspaces", "default")
     assert found is not None
     (step,) = found["spec"]["pipeline"]
     policy: Object = step["input"]
