@@ -62,8 +62,9 @@ def crowd(
 def quiet(cluster: Cluster) -> str:
     """A Composition whose agents report as often as by default. Those of this suite report
     every five seconds, which would be half of the load of this machine."""
-    found = cluster.get("compositions", "gpudevworkspaces", "default")
-    assert found is not None
+    found = json.loads(
+        cluster.kubectl("get", "composition", "gpudevworkspaces", "-o", "json")
+    )
     (step,) = found["spec"]["pipeline"]
     policy: Object = step["input"]
     policy["cluster"]["agent"].pop("reportInterval")
