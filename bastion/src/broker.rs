@@ -23,6 +23,7 @@ use metrics::Metrics;
 pub(crate) use settings::Settings;
 use shared::Broker;
 
+mod accepting;
 mod agent;
 mod api;
 mod directory;

@@ -28,9 +28,9 @@ const REAL: &str = "usr/bin/gpu-bastion.real";
 const USER: &str = "10022:10022";
 /// The programs of Debian that the image has. All else of Debian is left out but what they load.
 const PROGRAMS: [&str; 3] = ["/usr/sbin/sshd", "/usr/bin/ssh", "/usr/bin/ssh-keygen"];
-/// The mode of programs: whoever runs one cannot read it. The kernel then closes its processes to other
-/// processes of the same user (`would_dump` in fs/exec.c; ptrace(2), "Ptrace access mode checking"), which all
-/// sessions and sshd have.
+/// The mode of programs. The user of sshd and of all sessions can run a program, and cannot read it. So the
+/// kernel lets no other process of that user look into the program's processes (`would_dump` in fs/exec.c;
+/// ptrace(2), "Ptrace access mode checking").
 const CLOSED: u32 = 0o711;
 /// What the system's name service loads for the accounts.
 const NAME_SERVICE: &str = "libnss_systemd.so.2";
@@ -108,16 +108,11 @@ fn needed(layer: &Path, to: &mut tar::Builder<Vec<u8>>) -> Outcome<()> {
         Ok(found)
     };
     let all = entries(&uncompressed)?;
+    let programs = PROGRAMS.map(|path| plain(Path::new(path)));
+    let paths = all.iter().map(|(path, _)| path);
+    let name_service = paths.filter(|path| path.ends_with(NAME_SERVICE));
     let mut wanted = loaded(&uncompressed)?;
-    wanted.extend(PROGRAMS.map(|path| plain(Path::new(path))));
-    let is_name_service =
-        |path: &&PathBuf| path.file_name().is_some_and(|name| name == NAME_SERVICE);
-    wanted.extend(
-        all.iter()
-            .map(|(path, _)| path)
-            .filter(is_name_service)
-            .cloned(),
-    );
+    wanted.extend(programs.iter().chain(name_service).cloned());
     // A library is a link to the file of its version, which stands beside it.
     let links: Vec<PathBuf> = all
         .iter()
@@ -142,11 +137,13 @@ fn needed(layer: &Path, to: &mut tar::Builder<Vec<u8>>) -> Outcome<()> {
         }
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
+        let most = if programs.contains(&path) {
+            CLOSED
+        } else {
+            0o755
+        };
         // sshd of the image has no privileges that it could give away.
-        let is_program = PROGRAMS
-            .iter()
-            .any(|program| path == plain(Path::new(program)));
-        header.set_mode(header.mode()? & if is_program { CLOSED } else { 0o755 });
+        header.set_mode(header.mode()? & most);
         to.append_data(&mut header, &path, content.as_slice())?;
     }
     Ok(())

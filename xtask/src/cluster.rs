@@ -136,7 +136,7 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
                 feature_gates,
                 restart_pause,
             };
-            start(&name.name, &differences)?;
+            start(&name.name, differences)?;
         }
         Action::Down { name } => down::down(
             &Cache::from_environment()?,
@@ -165,11 +165,11 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start(name: &str, differences: &Differences) -> Result<(), Box<dyn Error>> {
+fn start(name: &str, differences: Differences) -> Result<(), Box<dyn Error>> {
     let began = std::time::Instant::now();
     let (cache, progress) = (Cache::from_environment()?, Progress::to_stderr());
     undone_by_interrupt(&cache, name, &progress, || {
-        up(&cache, name, differences.clone(), &progress)
+        up(&cache, name, differences, &progress)
     })?;
     eprintln!(
         "cluster `{name}` is up after {:.1} s; use it with:\n  \

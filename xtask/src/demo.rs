@@ -120,7 +120,7 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     };
     let through = match (&login, arguments.with) {
         (Some(login), Some(With::Bastion)) => {
-            let bastion = Bastion::install(login.cluster(), &target, login, progress)?;
+            let bastion = Bastion::install(&target, login, progress)?;
             let printed = bastion.work(progress)?;
             Some((bastion, printed))
         }

@@ -9,6 +9,8 @@ const REQUEST_IDENTITIES: u8 = 11;
 const IDENTITIES_ANSWER: u8 = 12;
 const SIGN_REQUEST: u8 = 13;
 const SIGN_RESPONSE: u8 = 14;
+/// How many bytes the flags of a request for a signature have.
+const FLAGS: usize = 4;
 
 /// What ssh asks its agent.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +40,16 @@ pub fn request(message: &[u8]) -> Request<'_> {
 fn sign(rest: &[u8]) -> Option<Request<'_>> {
     let (key, rest) = string(rest)?;
     let (data, flags) = string(rest)?;
-    (flags.len() == 4).then_some(Request::Sign { key, data })
+    (flags.len() == FLAGS).then_some(Request::Sign { key, data })
+}
+
+/// The request for a signature, as a client of the agent sends it.
+pub fn sign_request(key: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut message = vec![SIGN_REQUEST];
+    put(&mut message, key);
+    put(&mut message, data);
+    message.extend([0; FLAGS]);
+    framed(&message)
 }
 
 /// The answer with one identity.
@@ -85,26 +96,18 @@ fn framed(message: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn bytes(strings: &[&[u8]], flags: &[u8]) -> Vec<u8> {
-        let mut message = vec![SIGN_REQUEST];
-        for string in strings {
-            put(&mut message, string);
-        }
-        message.extend(flags);
-        message
-    }
-
     #[test]
     fn ssh_asks_for_its_keys_and_for_signatures() {
         assert_eq!(request(&[REQUEST_IDENTITIES]), Request::Identities);
-        let message = bytes(&[b"key", b"data"], &[0; 4]);
         let (key, data) = (&b"key"[..], &b"data"[..]);
-        assert_eq!(request(&message), Request::Sign { key, data });
+        let message = b"\x0d\0\0\0\x03key\0\0\0\x04data\0\0\0\0";
+        assert_eq!(request(message), Request::Sign { key, data });
+        assert_eq!(sign_request(key, data), framed(message));
     }
 
     #[test]
     fn a_message_that_is_cut_or_unknown_fails() {
-        let whole = bytes(&[b"key", b"data"], &[0; 4]);
+        let whole = &sign_request(b"key", b"data")[4..];
         for end in 0..whole.len() {
             assert_eq!(request(&whole[..end]), Request::Other, "{end}");
         }

@@ -1,8 +1,8 @@
 //! The accounts of sshd: every name is one.
 //!
 //! OpenSSH asks for the keys of accounts that exist, and for no others. The question takes longer than the
-//! least time that a refusal takes, so a stranger could tell by a clock which names people have. Here the
-//! question is asked for every name, and the broker's answer alone lets somebody in.
+//! least time that a refusal takes, so a stranger could tell by a clock which names people have. With an account
+//! for every name, sshd asks the broker about every name. Only the broker's answer lets a person in.
 //!
 //! The system's name service asks by Varlink (systemd, "User/Group Record Lookup API via Varlink"): a message
 //! is JSON and a zero byte.

@@ -38,10 +38,9 @@ pub fn ancestors(id: i32, parent: impl Fn(i32) -> Option<(Process, i32)>) -> Vec
 /// The process of the connection for which sshd asks for keys; none for a process that sshd did not
 /// start for that. sshd starts it as a grandchild of the process that listens.
 pub fn connection(chain: &[Process], listener: Process) -> Option<Process> {
-    match chain {
-        [_, connection, third, ..] if *third == listener => Some(*connection),
-        _ => None,
-    }
+    let parents = chain.get(1..)?;
+    let connection = parents.first().copied();
+    connection.filter(|_| is_connection(parents, listener))
 }
 
 /// Whether a process is sshd's of a connection.

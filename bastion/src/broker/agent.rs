@@ -15,8 +15,9 @@ use jiff::Timestamp;
 use ssh_key::PrivateKey;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
-use tracing::{info, warn};
+use tracing::info;
 
+use super::accepting::serve_each;
 use super::api::Person;
 use super::processes::peer;
 use super::random::bytes;
@@ -84,23 +85,14 @@ impl Drop for Known {
 
 /// Serves connections of ssh until the broker ends.
 pub(super) async fn serve(agent: Arc<Agent>, listener: UnixListener) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let agent = Arc::clone(&agent);
-                tokio::spawn(async move {
-                    if let Err(error) = answer(&agent, stream).await {
-                        warn!(%error, "a connection to the agent failed");
-                    }
-                });
-            }
-            Err(error) => warn!(%error, "the agent cannot accept a connection"),
-        }
-    }
+    serve_each(listener, "agent", |stream| {
+        answer(Arc::clone(&agent), stream)
+    })
+    .await;
 }
 
 /// Answers one ssh until it ends.
-async fn answer(agent: &Agent, mut stream: UnixStream) -> io::Result<()> {
+async fn answer(agent: Arc<Agent>, mut stream: UnixStream) -> io::Result<()> {
     let chain = peer(&stream)?;
     let mut issued = None;
     while let Some(message) = message(&mut stream).await? {
@@ -108,7 +100,7 @@ async fn answer(agent: &Agent, mut stream: UnixStream) -> io::Result<()> {
         let person = agent.person(&chain);
         let answer = match (request(&message), person) {
             (Request::Identities, Some(person)) => {
-                let made = issue(agent, &person).await?;
+                let made = issue(&agent, &person).await?;
                 let shown = made
                     .as_ref()
                     .map_or_else(failure, |(made, id)| identity(&made.certificate, id));

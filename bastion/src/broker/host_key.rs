@@ -13,8 +13,8 @@ use bastion_core::processes::{Process, is_connection};
 use ssh_key::PrivateKey;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
-use tracing::warn;
 
+use super::accepting::serve_each;
 use super::agent::message;
 use super::processes::peer;
 use super::shared::Broker;
@@ -53,22 +53,17 @@ impl HostKey {
 /// Serves sshd until the broker ends.
 pub(super) async fn serve(broker: Arc<Broker>, key: HostKey, listener: UnixListener) {
     let key = Arc::new(key);
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let (broker, key) = (Arc::clone(&broker), Arc::clone(&key));
-                tokio::spawn(async move {
-                    if let Err(error) = answer_all(&broker, &key, stream).await {
-                        warn!(%error, "a connection for the host key failed");
-                    }
-                });
-            }
-            Err(error) => warn!(%error, "cannot accept a connection for the host key"),
-        }
-    }
+    serve_each(listener, "host key", |stream| {
+        answer_all(Arc::clone(&broker), Arc::clone(&key), stream)
+    })
+    .await;
 }
 
-async fn answer_all(broker: &Broker, key: &HostKey, mut stream: UnixStream) -> io::Result<()> {
+async fn answer_all(
+    broker: Arc<Broker>,
+    key: Arc<HostKey>,
+    mut stream: UnixStream,
+) -> io::Result<()> {
     let chain = peer(&stream)?;
     while let Some(message) = message(&mut stream).await? {
         let answer = key.answer(&message, &chain, broker.sshd());
@@ -79,14 +74,10 @@ async fn answer_all(broker: &Broker, key: &HostKey, mut stream: UnixStream) -> i
 
 #[cfg(test)]
 mod tests {
+    use bastion_core::agent::sign_request;
     use ssh_key::private::Ed25519Keypair;
 
     use super::*;
-
-    fn put(message: &mut Vec<u8>, bytes: &[u8]) {
-        message.extend(u32::try_from(bytes.len()).unwrap().to_be_bytes());
-        message.extend(bytes);
-    }
 
     #[test]
     fn only_sshd_itself_signs_with_the_host_key() {
@@ -94,16 +85,13 @@ mod tests {
         let text = private.to_openssh(ssh_key::LineEnding::LF).unwrap();
         let key = HostKey::new(&text).unwrap();
         let asked = |public: &[u8], chain: &[i32]| {
-            let mut message = vec![13];
-            put(&mut message, public);
-            put(&mut message, b"exchange");
-            message.extend([0; 4]);
+            let message = sign_request(public, b"exchange");
             let process = |id: &i32| Process {
                 id: *id,
                 started: 7,
             };
             let chain: Vec<_> = chain.iter().map(process).collect();
-            key.answer(&message, &chain, Some(process(&10)))
+            key.answer(&message[4..], &chain, Some(process(&10)))
         };
         // 10 listens, 20 is a connection, and 23 its session.
         assert_ne!(asked(&key.public, &[20, 10, 1]), failure());

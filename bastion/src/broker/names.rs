@@ -5,22 +5,12 @@ use std::io;
 use bastion_core::names::{LONGEST, answer};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tracing::warn;
+
+use super::accepting::serve_each;
 
 /// Answers until the broker ends. All accounts have this user id.
 pub(super) async fn serve(listener: UnixListener, uid: u32) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                tokio::spawn(async move {
-                    if let Err(error) = answer_all(stream, uid).await {
-                        warn!(%error, "a question for an account failed");
-                    }
-                });
-            }
-            Err(error) => warn!(%error, "cannot answer a question for an account"),
-        }
-    }
+    serve_each(listener, "names", |stream| answer_all(stream, uid)).await;
 }
 
 async fn answer_all(mut stream: UnixStream, uid: u32) -> io::Result<()> {

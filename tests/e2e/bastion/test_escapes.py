@@ -33,6 +33,13 @@ Line = dict[str, Any]
 Record = tuple[str, Any]
 
 
+def classes() -> Iterator[list[tuple[str, str, Line]]]:
+    """The lines of each class, each with the name of the class and its door."""
+    for path in sorted(FOLDER.glob("*.yaml")):
+        of_class = yaml.safe_load(path.read_text())
+        yield [(path.stem, of_class["door"], one) for one in of_class["lines"]]
+
+
 def text_of(line: Line) -> bytes:
     """What is sent: a text, perhaps with another one many times behind it."""
     parts = (line["line"], line.get("then", ""), line.get("end", ""))
@@ -222,10 +229,7 @@ def test_nothing_that_a_client_sends_runs_and_every_line_is_recorded(
 ) -> None:
     broker = door.broker()
     people = [Hostile(enter(one), one.namespace) for one in (alice, bob)]
-    lines: list[tuple[str, str, Line]] = []
-    for path in sorted(FOLDER.glob("*.yaml")):
-        of_class = yaml.safe_load(path.read_text())
-        lines += [(path.stem, of_class["door"], one) for one in of_class["lines"]]
+    lines = [one for of_class in classes() for one in of_class]
     assert len({name for name, _, _ in lines}) >= 20 and len(lines) >= 300
     before = {one.visitor.name: len(recorded(door, one)) for one in people}
 
@@ -282,9 +286,7 @@ def test_no_variable_of_a_client_reaches_the_process_of_a_session(
 
 def variables_of_sessions(door: Door) -> Iterator[dict[str, str]]:
     """The environment of each session's process, as the kernel has it."""
-    statuses = door.pod()["status"]["containerStatuses"]
-    (container,) = [one["containerID"] for one in statuses if one["name"] == "sshd"]
-    id_ = container.removeprefix("containerd://")
+    id_ = str(door.container("sshd")["containerID"]).removeprefix("containerd://")
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if id_ not in (process / "cgroup").read_text():

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bastion.door import HOSTILE, NAMESPACE, Door, Visitor
 from bastion.held import Client, known_everywhere
-from bastion.test_escapes import FOLDER, Hostile
+from bastion.test_escapes import Hostile, classes
 from cluster.workspaces import Workspaces
 from environment import registry
 from environment.cluster import Cluster
@@ -131,9 +130,7 @@ def test_the_corpus_finds_a_planted_hole(
     enter(alice)
     with sessions(cluster, door, hole) as leaky:
         person = Hostile(leaky(alice), alice.namespace)
-        for path in sorted(FOLDER.glob("*.yaml")):
-            of_class = yaml.safe_load(path.read_text())
-            lines = [(path.stem, of_class["door"], one) for one in of_class["lines"]]
+        for lines in classes():
             asyncio.run(person.send(lines[::-1]))
             if person.wrong:
                 break

@@ -1,11 +1,14 @@
 //! A program that takes the place of `gpu-bastion` where sshd starts a session. It has what a session has:
 //! sshd's user id, the pod's files and processes, and a grant. It tries to get more.
 //!
-//! The end-to-end tests put it into a pod of the bastion (`cargo xtask image hostile`). The command line of
-//! the login says what it does: `stay` logs in as its person and waits; `attack NAME KIND KEY` prints what it
-//! could do as one line of JSON. `NAME` is another person, and `KIND KEY` is that person's public key.
+//! The end-to-end tests put this program into a pod of the bastion (`cargo xtask image hostile`). It knows two
+//! command lines:
 //!
-//! In a pod with a planted hole, it is the real session, but for the hole.
+//! - `stay` logs in as the person and waits;
+//! - `attack NAME KIND KEY` logs in as the person, tries to get more, and prints the results as one line of
+//!   JSON. `NAME` is another person. `KIND KEY` is the other person's public key.
+//!
+//! In a pod with a planted hole, this program starts the real session, and adds the hole.
 
 mod hole;
 
@@ -18,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use bastion_core::agent::sign_request;
 use bastion_core::protocol::{Answer, Ask};
 use serde_json::{Value, json};
 use ssh_key::PublicKey;
@@ -79,7 +83,7 @@ fn session(grant: &str) -> io::Result<()> {
                 "host key": signed()?,
                 "files": with_secrets(Path::new("/")),
                 "memory": memories(),
-                "environments": read_of_processes("environ"),
+                "environments": environments(),
                 "roots": roots(),
             });
             writeln!(io::stdout(), "{found}")
@@ -152,16 +156,9 @@ fn signed() -> io::Result<Value> {
     let public = fs::read_to_string(public)?;
     let key = PublicKey::from_openssh(&public).and_then(|key| key.to_bytes());
     let key = key.map_err(io::Error::other)?;
-    let mut message = vec![13];
-    for part in [&key[..], b"an exchange"] {
-        message.extend(u32::try_from(part.len()).unwrap_or(0).to_be_bytes());
-        message.extend(part);
-    }
-    message.extend([0; 4]);
     let mut agent = UnixStream::connect(Path::new(FOLDER).join("host-key.sock"))?;
     agent.set_read_timeout(Some(PATIENCE))?;
-    agent.write_all(&u32::try_from(message.len()).unwrap_or(0).to_be_bytes())?;
-    agent.write_all(&message)?;
+    agent.write_all(&sign_request(&key, b"an exchange"))?;
     let mut answer = [0; 5];
     agent.read_exact(&mut answer)?;
     Ok(json!(answer[4]))
@@ -210,9 +207,9 @@ fn memories() -> Vec<String> {
     others().filter(is_open).map(name).collect()
 }
 
-/// The programs of other processes of which a file in `/proc` has a secret.
-fn read_of_processes(file: &str) -> Vec<String> {
-    let has = |id: &u32| has_secret(Path::new(&format!("/proc/{id}/{file}")));
+/// The programs of other processes that have a secret in their environment.
+fn environments() -> Vec<String> {
+    let has = |id: &u32| has_secret(Path::new(&format!("/proc/{id}/environ")));
     others().filter(has).map(name).collect()
 }
 

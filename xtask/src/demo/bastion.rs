@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use local_cluster::Cluster;
 use local_cluster::progress::{Progress, Step};
 use serde_json::{Value, json};
 
@@ -34,17 +33,16 @@ const SHOWN: &str = r#"ssh my-dev -- "python -c 'import torch; print(torch.__ver
 pub(super) struct Bastion<'a> {
     target: &'a Resolved,
     config: PathBuf,
-    folder: PathBuf,
 }
 
 impl<'a> Bastion<'a> {
     /// Installs two replicas, lets workspaces admit them, and makes the person.
     pub(super) fn install(
-        cluster: &Cluster,
         target: &'a Resolved,
         login: &Login,
         progress: &Progress,
     ) -> Outcome<Self> {
+        let cluster = login.cluster();
         let image = workspace_image::bastion_for(cluster, progress)?;
         let step = progress.begin("start the bastion");
         target.apply_text(&manifests(&image)?)?;
@@ -83,7 +81,6 @@ impl<'a> Bastion<'a> {
         let bastion = Self {
             target,
             config: login.folder().join("bastion"),
-            folder: login.folder().to_owned(),
         };
         bastion.configure(&login.key())?;
         within(PATIENCE, || output(bastion.ssh().arg("whoami")))?;
@@ -123,7 +120,7 @@ impl<'a> Bastion<'a> {
         let mut address = self.target.kubectl();
         address.args(["get", "pod", "gpu-bastion-0", "-n", NAMESPACE]);
         let address = output(address.args(["-o", "jsonpath={.status.podIP}"]))?;
-        let known = self.folder.join("bastion_known_hosts");
+        let known = self.config.with_extension("known_hosts");
         let host_key = public_key(self.target, "gpu-bastion-host-key", "ssh_host_ed25519_key")?;
         fs::write(&known, format!("bastion {host_key}\n"))?;
         let lines = [

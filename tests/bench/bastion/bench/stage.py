@@ -85,8 +85,7 @@ class Stage:
         if way is Way.JUMP:
             assert self.jump is not None
             return self.jump.container()
-        statuses = self.door.pod()["status"]["containerStatuses"]
-        (sshd,) = [one for one in statuses if one["name"] == "sshd"]
+        sshd = self.door.container("sshd")
         return str(sshd["containerID"]).removeprefix("containerd://")
 
     def requests(self) -> int:
