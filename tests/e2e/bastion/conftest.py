@@ -10,8 +10,11 @@ import pytest
 import yaml
 
 from bastion.door import NAMESPACE, Door, Visitor
+from bastion.laptop import with_devctl
 from cluster.conftest import flavors, image, keys, new_user
 from cluster.workspaces import Key, Workspaces
+from devctl.conftest import program
+from devctl.program import Devctl
 from environment import registry, variants
 from environment.cluster import Cluster
 from environment.objects import Object
@@ -19,7 +22,15 @@ from environment.waiting import until
 from lifecycle.conftest import agent_url, booting_policy
 
 # Fixtures of other suites.
-__all__ = ["agent_url", "booting_policy", "flavors", "image", "keys", "new_user"]
+__all__ = [
+    "agent_url",
+    "booting_policy",
+    "flavors",
+    "image",
+    "keys",
+    "new_user",
+    "program",
+]
 
 ROOT = Path(__file__).parents[3]
 LABELS = {"app.kubernetes.io/name": "gpu-bastion"}
@@ -134,3 +145,11 @@ def alice(new_user: Callable[..., Workspaces]) -> Workspaces:
 @pytest.fixture
 def bob(new_user: Callable[..., Workspaces]) -> Workspaces:
     return new_user()
+
+
+@pytest.fixture
+def laptop(
+    program: Path, alice: Workspaces, enter: Callable[..., Visitor], tmp_path: Path
+) -> Devctl:
+    """devctl on a laptop of alice's, whose only way is the bastion."""
+    return with_devctl(program, enter(alice), alice.namespace, tmp_path)

@@ -1,51 +1,10 @@
 """devctl on a laptop whose only way is the bastion: no kubeconfig, no other credential."""
 
-import os
-import shlex
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from bastion.door import PORT, Visitor
 from cluster.workspaces import Workspaces
-from devctl.conftest import program
 from devctl.program import Devctl
-
-# Fixtures of other suites.
-__all__ = ["program"]
-
-
-@pytest.fixture
-def laptop(
-    program: Path, alice: Workspaces, enter: Callable[..., Visitor], tmp_path: Path
-) -> Devctl:
-    """devctl with a home folder that has ssh's configuration for the bastion."""
-    visitor = enter(alice)
-    home = tmp_path / "home"
-    (home / ".ssh").mkdir(parents=True, mode=0o700)
-    config = home / ".ssh/config"
-    config.write_text(
-        f"Host bastion\n  HostName {visitor.address}\n  Port {PORT}\n"
-        f"  User {visitor.name}\n  IdentityFile {alice.key.private}\n"
-        f"  UserKnownHostsFile {visitor.known_hosts}\n  StrictHostKeyChecking yes\n"
-        "  IdentitiesOnly yes\n  BatchMode yes\n"
-    )
-    # ssh takes the home folder from the user database, and not from HOME.
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for name in ("ssh", "scp"):
-        tool = tools / name
-        real = f"/usr/bin/{name}"
-        tool.write_text(f'#!/bin/sh\nexec {real} -F {shlex.quote(str(config))} "$@"\n')
-        tool.chmod(0o755)
-    way = {
-        "DEVCTL_BASTION": "bastion",
-        "KUBECONFIG": str(tmp_path / "none"),
-        "PATH": f"{tools}:{os.environ['PATH']}",
-    }
-    return Devctl(program, home, alice.namespace, alice.key, way)
 
 
 def test_the_first_documents_workflow_needs_the_bastion_only(
