@@ -271,6 +271,19 @@ pub static MODULES: &[Module] = &[
         typical: 400,
     },
     Module {
+        folder: "dex",
+        // A provider of identities (OpenID Connect), for the portal.
+        binaries: &[binary(
+            "dex",
+            "github.com/dexidp/dex/cmd/dex",
+            "github.com/dexidp/dex",
+        )],
+        stamps: &[],
+        tags: "",
+        in_every_cluster: false,
+        typical: 120,
+    },
+    Module {
         folder: "provider-aws-ec2",
         binaries: &[binary(
             "provider-aws-ec2",

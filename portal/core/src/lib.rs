@@ -1,0 +1,23 @@
+//! The portal, without side effects.
+//!
+//! [`identity`] says who a person is, from the claims of a token. [`account`] finds the person's
+//! `DevUser`. [`visible`] says whose claims they see. [`view`] is what they see of one. [`ring`] has the
+//! changes of all claims, for open pages. [`wish`] is what they ask for. [`problem`] is what is said when
+//! something is refused. [`origin`] tells a request of the portal's own page from others.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+pub mod account;
+pub mod identity;
+pub mod origin;
+pub mod problem;
+pub mod ring;
+pub mod view;
+pub mod visible;
+pub mod wish;

@@ -1,0 +1,156 @@
+//! What is said when something is refused: Problem Details (RFC 9457).
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The path of the page that explains it.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it is, in a few words.
+    pub title: String,
+    /// The status of HTTP.
+    pub status: u16,
+    /// What is wrong, and what to do.
+    pub detail: String,
+    /// The fields that are wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Violation>,
+}
+
+/// A field that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// The field, as a JSON pointer into what was sent (RFC 6901).
+    pub pointer: String,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+impl Problem {
+    /// A problem of a kind.
+    pub fn new(status: u16, kind: &str, title: &str, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("/problems/{kind}"),
+            title: title.to_owned(),
+            status,
+            detail: detail.into(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Nobody is signed in.
+    pub fn signed_out() -> Self {
+        let detail = "sign in at /login, and try again";
+        Self::new(401, "signed-out", "You are not signed in", detail)
+    }
+
+    /// A field of a request is wrong.
+    pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let mut problem = Self::new(400, "invalid", "A field is wrong", detail.clone());
+        problem.errors.push(Violation {
+            pointer: pointer.to_owned(),
+            detail,
+        });
+        problem
+    }
+
+    /// What the API server refused, from its `Status`. Its fields are of the object; `fields` of the
+    /// object are put before what was sent.
+    pub fn of_api_server(status: u16, answer: &Value) -> Self {
+        let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str);
+        let detail = text("/message").unwrap_or("Kubernetes gave no reason");
+        let (kind, title) = match status {
+            403 => ("forbidden", "You may not do this"),
+            404 => ("not-found", "It does not exist"),
+            409 => ("conflict", "Somebody else was faster"),
+            422 => ("invalid", "A field is wrong"),
+            429 | 500.. => ("unavailable", "Kubernetes cannot answer now"),
+            _ => ("refused", "Kubernetes refused this"),
+        };
+        let mut problem = Self::new(status, kind, title, detail);
+        let causes = answer.pointer("/details/causes").and_then(Value::as_array);
+        problem.errors = causes
+            .into_iter()
+            .flatten()
+            .filter_map(|cause| {
+                let field = cause.get("field")?.as_str()?;
+                let detail = cause.get("message")?.as_str()?;
+                Some(Violation {
+                    pointer: pointer(field),
+                    detail: detail.to_owned(),
+                })
+            })
+            .collect();
+        problem
+    }
+
+    /// The same in the shape of the first API: one text.
+    pub fn plain(&self) -> Value {
+        json!({"error": self.detail})
+    }
+}
+
+/// A field of Kubernetes, such as `spec.parameters.keys[0]`, as a JSON pointer.
+fn pointer(field: &str) -> String {
+    let steps = field.split(['.', '[']).map(|step| {
+        let step = step.strip_suffix(']').unwrap_or(step);
+        let step = step.trim_matches(['"', '\'']);
+        format!("/{}", step.replace('~', "~0").replace('/', "~1"))
+    });
+    steps.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_api_server_marks_the_field() {
+        let answer = json!({
+            "kind": "Status",
+            "message": "GpuDevWorkspaceClaim is invalid",
+            "details": {"causes": [
+                {"field": "spec.parameters.sshPublicKeys[1]", "message": "is no key"},
+                {"message": "no field"},
+            ]},
+        });
+        let problem = Problem::of_api_server(422, &answer);
+        assert_eq!(problem.kind, "/problems/invalid");
+        assert_eq!(
+            problem.errors,
+            [Violation {
+                pointer: "/spec/parameters/sshPublicKeys/1".into(),
+                detail: "is no key".into(),
+            }]
+        );
+    }
+
+    #[test]
+    fn a_pointer_has_the_escapes_of_its_rule() {
+        assert_eq!(
+            pointer("metadata.labels[a/b~c]"),
+            "/metadata/labels/a~1b~0c"
+        );
+    }
+
+    #[test]
+    fn a_problem_has_the_names_of_its_rule() {
+        let problem = serde_json::to_value(Problem::invalid("/owner", "is another person"));
+        assert_eq!(
+            problem.unwrap(),
+            json!({
+                "type": "/problems/invalid", "title": "A field is wrong", "status": 400,
+                "detail": "is another person",
+                "errors": [{"pointer": "/owner", "detail": "is another person"}],
+            })
+        );
+        assert_eq!(
+            Problem::signed_out().plain()["error"],
+            "sign in at /login, and try again"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use http::header::{COOKIE, HeaderMap, HeaderName};
+use http::request::Parts;
+use jiff::Timestamp;
+use kube::Client;
+use portal_core::account::Account;
+use portal_core::problem::Problem;
+
+use crate::configuration::Configuration;
+use crate::mirror::Mirror;
+use crate::oidc::Provider;
+use crate::people::People;
+use crate::refusal::Refusal;
+use crate::sessions::{Current, Sessions};
+
+/// The name of a session's cookie. Browsers take a cookie with this prefix from the host itself only, and
+/// over TLS only (RFC 6265bis, "Cookie name prefixes").
+pub(crate) const SESSION: &str = "__Host-session";
+/// The name of the cookie with the token of a session, which the portal's own pages read.
+pub(crate) const TOKEN: &str = "XSRF-TOKEN";
+/// The id of a request, which is also in the API server's audit log.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The portal.
+pub(crate) struct Portal {
+    /// What the platform team says.
+    pub(crate) configuration: Configuration,
+    /// The portal's origin.
+    pub(crate) origin: String,
+    /// The API server, as the portal itself.
+    pub(crate) client: Client,
+    /// The claims.
+    pub(crate) mirror: Mirror,
+    /// The `DevUser`s.
+    pub(crate) people: People,
+    /// The provider of identities.
+    pub(crate) provider: Provider,
+    /// Who is signed in.
+    pub(crate) sessions: Sessions,
+}
+
+/// The portal, for handlers.
+pub(crate) type Shared = Arc<Portal>;
+
+/// A person who is signed in.
+pub(crate) struct SignedIn(pub(crate) Current);
+
+impl SignedIn {
+    /// The person's account.
+    pub(crate) fn account(&self, portal: &Portal) -> Result<Account, Problem> {
+        let found = portal.people.account(&self.0.session.person);
+        found.map_err(|none| {
+            let title = "You have no workspaces here";
+            Problem::new(403, "no-account", title, none.to_string())
+        })
+    }
+}
+
+impl FromRequestParts<Shared> for SignedIn {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, portal: &Shared) -> Result<Self, Refusal> {
+        let found = cookie(&parts.headers, SESSION)
+            .and_then(|cookie| portal.sessions.current(cookie, Timestamp::now()));
+        match found {
+            Some(current) => Ok(Self(current)),
+            None => Err(Problem::signed_out().into()),
+        }
+    }
+}
+
+impl OptionalFromRequestParts<Shared> for SignedIn {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        portal: &Shared,
+    ) -> Result<Option<Self>, Refusal> {
+        let found = <Self as FromRequestParts<Shared>>::from_request_parts(parts, portal).await;
+        Ok(found.ok())
+    }
+}
+
+/// The value of a cookie; none if it was sent twice, as a sibling domain could have set one of them.
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|header| header.to_str().ok())
+        .flat_map(|header| header.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter_map(|(known, value)| (known == name).then_some(value));
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_that_was_sent_twice_is_nobodys() {
+        let mut headers = HeaderMap::new();
+        headers.insert(COOKIE, "a=1; __Host-session=x; b=2".parse().unwrap());
+        assert_eq!(cookie(&headers, SESSION), Some("x"));
+        assert_eq!(cookie(&headers, "session"), None);
+        headers.append(COOKIE, "__Host-session=y".parse().unwrap());
+        assert_eq!(cookie(&headers, SESSION), None);
+    }
+}

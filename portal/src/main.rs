@@ -1,0 +1,105 @@
+//! The portal: a browser and an HTTP API in front of claims, as the person who uses them.
+//!
+//! A request comes through [`server`] to [`routes`]. [`sessions`] says who is signed in, by [`oidc`];
+//! [`people`] has everybody's account. Reads are from [`mirror`]; writes go to the API server as the
+//! person, by [`cluster`]. The portal keeps nothing but sessions: claims are in Kubernetes.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::panic,
+        reason = "a test fails by panicking"
+    )
+)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use kube::Client;
+use tokio::net::TcpListener;
+use tracing::{error, info};
+
+mod app;
+mod cluster;
+mod configuration;
+mod hex;
+mod mirror;
+mod oidc;
+mod people;
+mod refusal;
+mod routes;
+mod seal;
+mod server;
+mod sessions;
+
+/// The portal for GPU workspaces.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// File with the configuration.
+    #[arg(long, default_value = "/etc/gpu-portal/portal.yaml")]
+    configuration: PathBuf,
+    /// Address to listen on.
+    #[arg(long, default_value = "0.0.0.0:8443")]
+    listen: String,
+    /// File with the certificate chain for TLS, as PEM.
+    #[arg(long, default_value = "/etc/gpu-portal/tls/tls.crt")]
+    tls_certificate: PathBuf,
+    /// File with the key of the certificate, as PEM.
+    #[arg(long, default_value = "/etc/gpu-portal/tls/tls.key")]
+    tls_key: PathBuf,
+    /// Namespace of the portal, in which the sessions are.
+    #[arg(long, env = "POD_NAMESPACE")]
+    namespace: String,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_writer(std::io::stderr)
+        .init();
+    match run(&Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error!(error = error.to_string(), "the portal cannot run");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    // Both ends of TLS use it. It is there already if somebody was faster.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let configuration =
+        configuration::read(&arguments.configuration, configuration::configuration)?;
+    let id = configuration.client.id.clone();
+    let issuer = configuration::read(&configuration.authentication, |text| {
+        configuration::issuer(text, &id)
+    })?;
+    let secret = configuration::read(&configuration.client.secret_file, |text| {
+        Ok(text.trim_end().to_owned())
+    })?;
+    let tls = server::tls(&arguments.tls_certificate, &arguments.tls_key)?;
+    let redirect = configuration.public_url.join("login/callback")?.to_string();
+    let trusted = oidc::trusted(issuer.authority.as_deref())?;
+    let provider = oidc::Provider::new(issuer, id, secret, redirect, trusted)?;
+
+    let client = Client::try_default().await?;
+    let portal = app::Portal {
+        origin: configuration.public_url.origin().ascii_serialization(),
+        mirror: mirror::Mirror::follow(client.clone()).await?,
+        people: people::People::follow(client.clone()).await?,
+        sessions: sessions::Sessions::follow(client.clone(), &arguments.namespace).await?,
+        configuration,
+        client,
+        provider,
+    };
+    let listener = TcpListener::bind(&arguments.listen).await?;
+    info!(address = %listener.local_addr()?, origin = portal.origin, "serving");
+    server::serve(listener, tls, routes::router(Arc::new(portal))).await;
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! Signing in at the provider of identities: `OpenID` Connect, authorization code with PKCE (S256).
+
+use std::time::Duration;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures::future::BoxFuture;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client as Http;
+use hyper_util::client::legacy::connect::HttpConnector;
+use openidconnect::core::{
+    CoreAuthenticationFlow, CoreClient, CoreJwsSigningAlgorithm, CoreProviderMetadata,
+};
+use openidconnect::{
+    AsyncHttpClient, AuthorizationCode, ClientId, ClientSecret, CsrfToken, HttpRequest,
+    HttpResponse, IssuerUrl, Nonce, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope,
+    TokenResponse,
+};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::configuration::Issuer;
+
+/// The largest answer of the provider, in bytes.
+const LARGEST: usize = 256 * 1024;
+/// How long the provider may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the keys of the provider are taken for its present ones.
+const FRESH: Duration = Duration::from_mins(1);
+/// How tokens may be signed. Signatures with a secret that both sides know are not among them.
+const ALGORITHMS: [CoreJwsSigningAlgorithm; 4] = [
+    CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
+    CoreJwsSigningAlgorithm::RsaSsaPssSha256,
+    CoreJwsSigningAlgorithm::EcdsaP256Sha256,
+    CoreJwsSigningAlgorithm::EcdsaP384Sha384,
+];
+
+/// The provider of identities.
+pub(crate) struct Provider {
+    issuer: Issuer,
+    client: ClientId,
+    secret: ClientSecret,
+    redirect: RedirectUrl,
+    http: Requests,
+    /// What the provider said of itself, and when.
+    known: Mutex<Option<(Instant, CoreProviderMetadata)>>,
+}
+
+/// What the browser keeps between the way to the provider and the way back. It holds nothing that the
+/// person may not know, and it counts for this browser only.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Attempt {
+    /// The random text that the provider sends back.
+    pub(crate) state: String,
+    nonce: String,
+    verifier: String,
+    /// The page to which the person wanted to go.
+    pub(crate) return_to: String,
+}
+
+/// Why nobody is signed in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the provider of identities cannot be reached: {0}")]
+    OutOfReach(String),
+    #[error("the answer does not belong to this attempt to sign in: start again")]
+    Foreign,
+    #[error("the answer comes from another provider of identities than {0}")]
+    Issuer(String),
+    #[error("the provider of identities does not accept the sign-in: {0}")]
+    Refused(String),
+    #[error("the token of the provider of identities is not valid: {0}")]
+    Token(String),
+}
+
+impl Provider {
+    /// The provider of an issuer.
+    pub(crate) fn new(
+        issuer: Issuer,
+        client: String,
+        secret: String,
+        redirect: String,
+        tls: rustls::ClientConfig,
+    ) -> Result<Self, openidconnect::url::ParseError> {
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_only()
+            .enable_http1()
+            .build();
+        let executor = hyper_util::rt::TokioExecutor::new();
+        Ok(Self {
+            issuer,
+            client: ClientId::new(client),
+            secret: ClientSecret::new(secret),
+            redirect: RedirectUrl::new(redirect)?,
+            http: Requests(Http::builder(executor).build(connector)),
+            known: Mutex::default(),
+        })
+    }
+
+    /// Begins to sign in. Returns the address at the provider, and what the browser keeps.
+    pub(crate) async fn begin(&self, return_to: String) -> Result<(String, Attempt), Error> {
+        let client = CoreClient::from_provider_metadata(
+            self.metadata().await?,
+            self.client.clone(),
+            Some(self.secret.clone()),
+        )
+        .set_redirect_uri(self.redirect.clone());
+        let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
+        let scopes = ["email", "profile", "groups"].map(|name| Scope::new(name.to_owned()));
+        let (url, state, nonce) = client
+            .authorize_url(
+                CoreAuthenticationFlow::AuthorizationCode,
+                CsrfToken::new_random,
+                Nonce::new_random,
+            )
+            .add_scopes(scopes)
+            .set_pkce_challenge(challenge)
+            .url();
+        let attempt = Attempt {
+            state: state.into_secret(),
+            nonce: nonce.secret().clone(),
+            verifier: verifier.into_secret(),
+            return_to,
+        };
+        Ok((url.into(), attempt))
+    }
+
+    /// Ends to sign in. Returns the claims of the ID token. `issuer` is the parameter `iss` of the answer
+    /// (RFC 9207).
+    pub(crate) async fn end(
+        &self,
+        attempt: Attempt,
+        state: &str,
+        issuer: Option<&str>,
+        code: String,
+    ) -> Result<Map<String, Value>, Error> {
+        if verify_slices_are_equal(attempt.state.as_bytes(), state.as_bytes()).is_err() {
+            return Err(Error::Foreign);
+        }
+        if issuer.is_some_and(|issuer| issuer != self.issuer.url) {
+            return Err(Error::Issuer(self.issuer.url.clone()));
+        }
+        let client = CoreClient::from_provider_metadata(
+            self.metadata().await?,
+            self.client.clone(),
+            Some(self.secret.clone()),
+        )
+        .set_redirect_uri(self.redirect.clone());
+        let exchange = client
+            .exchange_code(AuthorizationCode::new(code))
+            .map_err(|error| Error::OutOfReach(error.to_string()))?
+            .set_pkce_verifier(PkceCodeVerifier::new(attempt.verifier));
+        let answered = exchange.request_async(&self.http).await;
+        let answer = answered.map_err(|error| Error::Refused(chain(&error)))?;
+        let missing = || Error::Token("there is none".to_owned());
+        let token = answer.id_token().ok_or_else(missing)?;
+        let verifier = client.id_token_verifier().set_allowed_algs(ALGORITHMS);
+        let nonce = Nonce::new(attempt.nonce);
+        token
+            .claims(&verifier, &nonce)
+            .map_err(|error| Error::Token(chain(&error)))?;
+        claims(&token.to_string()).ok_or_else(|| Error::Token("its claims are no object".into()))
+    }
+
+    /// How tokens become people.
+    pub(crate) fn mapping(&self) -> &portal_core::identity::Mapping {
+        &self.issuer.mapping
+    }
+
+    /// What the provider says of itself, with its keys. It is asked once a minute at most, whatever the
+    /// number of people who sign in.
+    async fn metadata(&self) -> Result<CoreProviderMetadata, Error> {
+        let mut known = self.known.lock().await;
+        if let Some((since, metadata)) = &*known
+            && since.elapsed() < FRESH
+        {
+            return Ok(metadata.clone());
+        }
+        let metadata = self.discover().await?;
+        *known = Some((Instant::now(), metadata.clone()));
+        Ok(metadata)
+    }
+
+    async fn discover(&self) -> Result<CoreProviderMetadata, Error> {
+        let url = IssuerUrl::new(self.issuer.url.clone())
+            .map_err(|error| Error::OutOfReach(error.to_string()))?;
+        let found = CoreProviderMetadata::discover_async(url, &self.http).await;
+        found.map_err(|error| {
+            let error = chain(&error);
+            warn!(
+                error,
+                issuer = self.issuer.url,
+                "cannot read the provider of identities"
+            );
+            Error::OutOfReach(error)
+        })
+    }
+}
+
+/// Requests to the provider.
+struct Requests(Http<HttpsConnector<HttpConnector>, Full<bytes::Bytes>>);
+
+impl Requests {
+    /// Sends a request. A redirect is an answer like others, and nobody follows it.
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Failed> {
+        let failed = |error: &dyn std::error::Error| Failed(chain(error));
+        let request = request.map(|body| Full::new(bytes::Bytes::from(body)));
+        let answer = self.0.request(request).await;
+        let (head, body) = answer.map_err(|error| failed(&error))?.into_parts();
+        let body = Limited::new(body, LARGEST).collect().await;
+        let body = body.map_err(|error| failed(error.as_ref()))?;
+        Ok(http::Response::from_parts(head, body.to_bytes().to_vec()))
+    }
+}
+
+impl<'c> AsyncHttpClient<'c> for Requests {
+    type Error = Failed;
+    type Future = BoxFuture<'c, Result<HttpResponse, Failed>>;
+
+    fn call(&'c self, request: HttpRequest) -> Self::Future {
+        Box::pin(async {
+            match tokio::time::timeout(PATIENCE, self.send(request)).await {
+                Ok(answer) => answer,
+                Err(_) => Err(Failed(format!(
+                    "no answer in {} seconds",
+                    PATIENCE.as_secs()
+                ))),
+            }
+        })
+    }
+}
+
+/// Why the provider gave no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Failed(String);
+
+/// TLS for requests to the provider: the certificate authority of the configuration, or those of the
+/// system.
+pub(crate) fn trusted(authority: Option<&str>) -> Result<rustls::ClientConfig, Untrusted> {
+    let mut roots = rustls::RootCertStore::empty();
+    match authority {
+        Some(pem) => {
+            for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+                roots.add(certificate?)?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    Ok(rustls::ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth())
+}
+
+/// The certificate authority of the provider cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Untrusted {
+    #[error("jwt[].issuer.certificateAuthority: {0}")]
+    Pem(#[from] rustls_pki_types::pem::Error),
+    #[error("jwt[].issuer.certificateAuthority: {0}")]
+    Certificate(#[from] rustls::Error),
+}
+
+/// All claims of a token whose signature was checked. The library types those of its standard only.
+fn claims(token: &str) -> Option<Map<String, Value>> {
+    let payload = token.split('.').nth(1)?;
+    let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
+    serde_json::from_slice(&payload).ok()
+}
+
+/// The message of an error and of its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        text = format!("{text}: {one}");
+        cause = one.source();
+    }
+    text
+}

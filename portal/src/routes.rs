@@ -1,0 +1,156 @@
+//! What the portal answers.
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use http::header::{self, HeaderMap};
+use http::{HeaderName, HeaderValue};
+use portal_core::problem::Problem;
+
+use crate::app::{REQUEST_ID, Shared, SignedIn};
+use crate::hex::hex;
+use crate::refusal::Refusal;
+
+mod assets;
+mod login;
+mod plain;
+mod stream;
+mod v1;
+
+/// The largest body of a request, in bytes.
+const LARGEST: usize = 64 * 1024;
+/// Headers by which a proxy says who somebody is. The portal trusts no proxy.
+const FOREIGN: [&str; 4] = [
+    "impersonate-",
+    "x-remote-",
+    "x-forwarded-user",
+    "x-forwarded-email",
+];
+/// What a page of the portal may load and do.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                      connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; \
+                      frame-ancestors 'none'; require-trusted-types-for 'script'; \
+                      trusted-types portal";
+
+/// All routes.
+pub(crate) fn router(portal: Shared) -> Router {
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(|| async { "ok\n" }))
+        .route("/login", get(login::begin))
+        .route("/login/callback", get(login::end))
+        .route("/logout", post(login::leave))
+        .route("/api/workspaces", get(plain::list).post(plain::create))
+        .route("/api/workspaces/{name}", delete(plain::remove))
+        .route("/api/v1/me", get(v1::me))
+        .route("/api/v1/workspaces", get(v1::list).post(v1::create))
+        .route(
+            "/api/v1/workspaces/{namespace}/{name}",
+            get(v1::show).delete(v1::remove),
+        )
+        .route("/api/v1/watch", get(stream::watch))
+        .fallback(get(assets::asset))
+        .layer(DefaultBodyLimit::max(LARGEST))
+        .layer(middleware::from_fn(guarded))
+        .with_state(portal)
+}
+
+/// Gives a request its id, refuses who pretends to be a proxy, and tells browsers what pages may do.
+async fn guarded(mut request: Request, next: Next) -> Response {
+    let mut answer = match (foreign(request.headers()), id()) {
+        (Some(name), _) => {
+            let detail =
+                format!("the header {name} says who somebody is: the portal trusts no proxy");
+            let title = "A header is not allowed";
+            Refusal::from(Problem::new(400, "header", title, detail)).into_response()
+        }
+        (None, None) => {
+            let detail = "the system has no random numbers";
+            Refusal::from(Problem::new(500, "internal", "The portal failed", detail))
+                .into_response()
+        }
+        (None, Some(id)) => {
+            request.headers_mut().insert(REQUEST_ID, id.clone());
+            let mut answer = next.run(request).await;
+            answer.headers_mut().insert(REQUEST_ID, id);
+            answer
+        }
+    };
+    let headers = answer.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+        (
+            header::STRICT_TRANSPORT_SECURITY,
+            "max-age=31536000; includeSubDomains",
+        ),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // What depends on the person is not kept by anybody. Assets say something else.
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
+
+fn foreign(headers: &HeaderMap) -> Option<&HeaderName> {
+    headers
+        .keys()
+        .find(|name| FOREIGN.iter().any(|start| name.as_str().starts_with(start)))
+}
+
+/// A random id of a request.
+fn id() -> Option<HeaderValue> {
+    let mut bytes = [0; 16];
+    aws_lc_rs::rand::fill(&mut bytes).ok()?;
+    HeaderValue::from_str(&hex(&bytes)).ok()
+}
+
+/// The id of a request, from [`guarded`].
+fn request_id(headers: &HeaderMap) -> &str {
+    let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    id.unwrap_or_default()
+}
+
+/// Refuses a request that writes, unless it comes from the portal's own page.
+fn own(portal: &Shared, headers: &HeaderMap, token: &str, has_body: bool) -> Result<(), Problem> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let said = portal_core::origin::Said {
+        site: text("sec-fetch-site"),
+        origin: text("origin"),
+        content_type: text("content-type"),
+        token: text("x-xsrf-token"),
+    };
+    let checked = portal_core::origin::own(said, &portal.origin, token, has_body);
+    checked.map_err(|foreign| {
+        let title = "The request is not from the portal";
+        Problem::new(403, "foreign", title, foreign.to_string())
+    })
+}
+
+/// The body of a request as JSON.
+fn json(body: &[u8]) -> Result<serde_json::Value, Problem> {
+    serde_json::from_slice(body).map_err(|error| {
+        let detail = format!("the body is no JSON: {error}");
+        Problem::new(400, "invalid", "The body is wrong", detail)
+    })
+}
+
+/// Writes who changed what, with the id that the API server's audit log has, too.
+fn audit(signed: &SignedIn, request: &str, verb: &str, object: &str, problem: Option<&Problem>) {
+    let user = signed.0.session.person.user.as_str();
+    let outcome = problem.map_or("done", |problem| problem.kind.as_str());
+    tracing::info!(target: "audit", user, verb, object, outcome, request);
+}

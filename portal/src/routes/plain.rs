@@ -1,0 +1,58 @@
+//! The first API: three endpoints, as the first dashboard uses them.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use portal_core::visible::Visible;
+use portal_core::{view, wish};
+use serde_json::Value;
+
+use super::v1;
+use crate::app::{Shared, SignedIn};
+use crate::refusal::{Plain, Refusal};
+
+/// `GET /api/workspaces`: the workspaces of the person.
+pub(crate) async fn list(
+    State(portal): State<Shared>,
+    signed: Result<SignedIn, Refusal>,
+) -> Result<Json<Vec<Value>>, Plain> {
+    let account = signed?.account(&portal)?;
+    let state = portal.mirror.read().map_err(v1::broken)?;
+    let visible = Visible::only(account.namespace.as_str());
+    let rows = state.visible(&visible).map(|(claim, _)| view::plain(claim));
+    Ok(Json(rows.collect()))
+}
+
+/// `POST /api/workspaces`: `{owner, instanceType, opencvVersion}`.
+pub(crate) async fn create(
+    State(portal): State<Shared>,
+    signed: Result<SignedIn, Refusal>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<impl IntoResponse, Plain> {
+    let signed = signed?;
+    super::own(&portal, &headers, &signed.0.token, true)?;
+    let account = signed.account(&portal)?;
+    let person = &signed.0.session.person;
+    let claim = wish::plain(&super::json(&body)?, person, &account, Timestamp::now())?;
+    let created = v1::created(&portal, &signed, &account, &headers, &claim).await?;
+    Ok((StatusCode::ACCEPTED, Json(created)))
+}
+
+/// `DELETE /api/workspaces/NAME`.
+pub(crate) async fn remove(
+    State(portal): State<Shared>,
+    signed: Result<SignedIn, Refusal>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Plain> {
+    let signed = signed?;
+    super::own(&portal, &headers, &signed.0.token, false)?;
+    let account = signed.account(&portal)?;
+    let namespace = account.namespace.to_string();
+    v1::removed(&portal, &signed, &account, &headers, &namespace, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

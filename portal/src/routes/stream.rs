@@ -1,0 +1,191 @@
+//! The stream of what a person may see: server-sent events.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName};
+use jiff::Timestamp;
+use portal_core::ring::{Cursor, Resumed, Step};
+use portal_core::visible::Visible;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::v1;
+use crate::app::{Shared, SignedIn};
+use crate::people::People;
+
+/// How often something is sent at least, so that proxies keep the connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How many bytes of messages are put together.
+const BATCH: usize = 64 * 1024;
+
+/// Where a page goes on.
+#[derive(Deserialize)]
+pub(crate) struct From {
+    #[serde(default)]
+    since: u64,
+}
+
+/// `GET /api/v1/watch?since=VERSION`: changes after a version. A browser that connects again sends the
+/// version of its last message in `Last-Event-ID`.
+///
+/// Messages: `put` (a row), `gone` (namespace and name), `reset` (list again), `session` (`ended`: it is
+/// over, and connecting again has no use).
+pub(crate) async fn watch(
+    State(portal): State<Shared>,
+    signed: SignedIn,
+    headers: HeaderMap,
+    Query(from): Query<From>,
+) -> Response {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let since = last.and_then(|id| id.parse().ok()).unwrap_or(from.since);
+    let visible = v1::visible(&portal, &signed);
+    let page = Page {
+        changes: portal.mirror.changes(),
+        people: portal.people.clone(),
+        place: Place::Begin(since),
+        portal,
+        signed,
+        visible,
+    };
+    let messages = stream::unfold(page, |mut page| async {
+        let bytes = page.next().await?;
+        Some((Ok::<_, Infallible>(bytes), page))
+    });
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-store, no-transform"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, Body::from_stream(messages)).into_response()
+}
+
+/// An open page.
+struct Page {
+    portal: Shared,
+    signed: SignedIn,
+    visible: Visible,
+    changes: watch::Receiver<u64>,
+    people: People,
+    place: Place,
+}
+
+enum Place {
+    /// Nothing was sent yet. The page has the changes up to this version.
+    Begin(u64),
+    /// It is in the ring.
+    At(Cursor),
+    /// It was told that the stream ends.
+    End,
+}
+
+/// Why a page that waited goes on.
+enum Woken {
+    Claims,
+    People,
+    Over,
+    Expired,
+    Nothing,
+}
+
+impl Page {
+    /// The next bytes; none at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        match self.place {
+            Place::Begin(since) => Some(self.begin(since).await),
+            Place::At(cursor) => Some(self.go_on(cursor).await),
+            Place::End => None,
+        }
+    }
+
+    async fn begin(&mut self, since: u64) -> Bytes {
+        // The page may have its version from a replica that is ahead.
+        self.portal.mirror.until(since).await;
+        let resumed = match self.portal.mirror.read() {
+            Ok(state) => state.ring.resume(since),
+            Err(_) => Resumed::TooOld,
+        };
+        let Resumed::At(cursor) = resumed else {
+            return self.reset();
+        };
+        self.place = Place::At(cursor);
+        let told = json!({
+            "serverTime": Timestamp::now(),
+            "expiresAt": self.signed.0.session.expires,
+        });
+        Bytes::from(format!("event: session\ndata: {told}\n\n"))
+    }
+
+    async fn go_on(&mut self, mut cursor: Cursor) -> Bytes {
+        let left = self
+            .signed
+            .0
+            .session
+            .expires
+            .duration_since(Timestamp::now());
+        let left = Duration::try_from(left).unwrap_or_default();
+        let end = tokio::time::Instant::now() + left;
+        loop {
+            self.changes.mark_unchanged();
+            match self.batch(&mut cursor) {
+                Some(bytes) if !bytes.is_empty() => {
+                    self.place = Place::At(cursor);
+                    return bytes;
+                }
+                Some(_) => {}
+                None => return self.reset(),
+            }
+            let woken = tokio::select! {
+                _ = self.changes.changed() => Woken::Claims,
+                () = self.people.changed() => Woken::People,
+                _ = self.signed.0.over.wait_for(|over| *over) => Woken::Over,
+                () = tokio::time::sleep_until(end) => Woken::Expired,
+                () = tokio::time::sleep(KEEP_ALIVE) => Woken::Nothing,
+            };
+            match woken {
+                Woken::Claims => {}
+                Woken::People if v1::visible(&self.portal, &self.signed) == self.visible => {}
+                Woken::People => return self.reset(),
+                Woken::Over => return self.end("Revoked"),
+                Woken::Expired => return self.end("Expired"),
+                Woken::Nothing => {
+                    self.place = Place::At(cursor);
+                    return Bytes::from_static(b": keep-alive\n\n");
+                }
+            }
+        }
+    }
+
+    /// The messages that are ready; none if the page must list again.
+    fn batch(&self, cursor: &mut Cursor) -> Option<Bytes> {
+        let state = self.portal.mirror.read().ok()?;
+        let mut bytes = Vec::new();
+        while bytes.len() < BATCH {
+            match state.ring.step(cursor, &self.visible) {
+                Step::Frame(frame) => bytes.extend_from_slice(&frame),
+                Step::Idle => break,
+                Step::TooOld => return None,
+            }
+        }
+        Some(bytes.into())
+    }
+
+    fn reset(&mut self) -> Bytes {
+        self.place = Place::End;
+        Bytes::from_static(b"event: reset\ndata: {}\n\n")
+    }
+
+    fn end(&mut self, why: &str) -> Bytes {
+        self.place = Place::End;
+        Bytes::from(format!(
+            "event: session\ndata: {}\n\n",
+            json!({"ended": why})
+        ))
+    }
+}

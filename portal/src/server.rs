@@ -1,0 +1,84 @@
+//! Serves HTTP over TLS.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use listening::accept::accept;
+use listening::pace::Pace;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tracing::debug;
+
+/// How long a client may take until TLS is established, and for the headers of a request.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why nothing is served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{0}: {1}")]
+    Pem(String, rustls_pki_types::pem::Error),
+    #[error("the certificate and its key: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// TLS with a certificate chain and its key, from files of PEM.
+pub(crate) fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, Error> {
+    let wrong = |path: &Path, error| Error::Pem(path.display().to_string(), error);
+    let chain = CertificateDer::pem_file_iter(certificates)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(certificates, error))?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error))?;
+    let mut config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Serves connections until the process ends.
+pub(crate) async fn serve(listener: TcpListener, tls: TlsAcceptor, router: Router) {
+    let errors = Pace::default();
+    loop {
+        let (stream, peer) = accept(&listener, &errors).await;
+        let (tls, router) = (tls.clone(), router.clone());
+        tokio::spawn(async move {
+            if let Err(error) = connection(stream, tls, router).await {
+                debug!(%peer, error, "a connection ended");
+            }
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, tls: TlsAcceptor, router: Router) -> Result<(), String> {
+    // A message of the stream of changes is smaller than a packet, and nobody waits for more.
+    stream
+        .set_nodelay(true)
+        .map_err(|error| error.to_string())?;
+    let established = tokio::time::timeout(PATIENCE, tls.accept(stream)).await;
+    let stream = established
+        .map_err(|_| "TLS took too long".to_owned())?
+        .map_err(|error| error.to_string())?;
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(32)
+        .keep_alive_interval(Duration::from_secs(20))
+        .keep_alive_timeout(PATIENCE);
+    let service = TowerToHyperService::new(router);
+    let served = builder
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    served.map_err(|error| error.to_string())
+}
