@@ -1,11 +1,12 @@
 //! `cargo xtask cluster`: the local cluster's command line.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::{Args, Subcommand, ValueEnum};
 use local_cluster::cache::Cache;
+use local_cluster::control_plane::ControlPlane;
 use local_cluster::progress::Progress;
 use local_cluster::report;
 use local_cluster::up::{InitProgram, Options};
@@ -70,6 +71,15 @@ enum Action {
     Binary {
         /// Its name, such as argocd
         program: String,
+    },
+    /// Run an API server and etcd alone until standard input ends; prints the path of the
+    /// administrator's kubeconfig
+    ControlPlane {
+        /// A folder for their data and logs; its earlier contents are deleted
+        folder: PathBuf,
+        /// A further argument of the API server
+        #[arg(long = "argument", value_name = "NAME=VALUE", value_parser = argument)]
+        arguments: Vec<(String, String)>,
     },
     /// Install software that not every cluster needs; what is installed is brought
     /// in line
@@ -156,6 +166,7 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
             let built = binaries::ensure(&cache, &[&program], &Progress::to_stderr())?;
             println!("{}", built.path(&program)?.display());
         }
+        Action::ControlPlane { folder, arguments } => control_plane(&folder, &arguments)?,
         Action::Install { software, name } => install(software, &name.name)?,
         Action::Gpus { count, name } => {
             gpus::advertise(&Cluster::open(&name.name)?, count, &Progress::to_stderr())?;
@@ -163,6 +174,20 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
         Action::Init { state } => init::run(&state)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `NAME=VALUE`.
+fn argument(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((pair.0.to_owned(), pair.1.to_owned()))
+}
+
+fn control_plane(folder: &Path, arguments: &[(String, String)]) -> Result<(), Box<dyn Error>> {
+    let cache = Cache::from_environment()?;
+    let running = ControlPlane::start(&cache, folder, arguments, &Progress::to_stderr())?;
+    println!("{}", running.kubeconfig().display());
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    Ok(())
 }
 
 fn start(name: &str, differences: Differences) -> Result<(), Box<dyn Error>> {

@@ -76,8 +76,14 @@ impl Drop for Process {
 
 impl ControlPlane {
     /// Builds missing programs, starts etcd and the API server, and waits until both are ready.
-    /// Their data and logs are in `folder`; its earlier contents are deleted.
-    pub fn start(cache: &Cache, folder: &Path, progress: &Progress) -> Result<Self, Error> {
+    /// Their data and logs are in `folder`; its earlier contents are deleted. `more` are further
+    /// arguments of the API server, by name.
+    pub fn start(
+        cache: &Cache,
+        folder: &Path,
+        more: &[(String, String)],
+        progress: &Progress,
+    ) -> Result<Self, Error> {
         let binaries = binaries::ensure(cache, &["etcd", "kube-apiserver"], progress)?;
         let step = progress.begin("etcd and kube-apiserver");
         cache::remove_folder(folder)?;
@@ -91,6 +97,7 @@ impl ControlPlane {
             certificates: &certificates,
             binaries: &binaries,
             ports,
+            more,
         };
         let etcd = starting.etcd()?;
         let apiserver = starting.apiserver()?;
@@ -114,6 +121,8 @@ struct Starting<'a> {
     binaries: &'a Binaries,
     /// The ports of etcd for clients, of etcd for peers, and of the API server.
     ports: [u16; 3],
+    /// Further arguments of the API server.
+    more: &'a [(String, String)],
 }
 
 impl Starting<'_> {
@@ -140,7 +149,7 @@ impl Starting<'_> {
         let serving = self.certificates.files("serving");
         let (signing_key, verifying_key) = self.certificates.service_account();
         let loopback = Ipv4Addr::LOCALHOST.to_string();
-        let arguments = [
+        let mut arguments = vec![
             ("etcd-servers", format!("http://127.0.0.1:{clients}")),
             ("bind-address", loopback.clone()),
             ("advertise-address", loopback),
@@ -162,6 +171,8 @@ impl Starting<'_> {
             ("service-account-key-file", text(&verifying_key)),
             ("service-account-signing-key-file", text(&signing_key)),
         ];
+        let more = self.more.iter();
+        arguments.extend(more.map(|(name, value)| (name.as_str(), value.clone())));
         let probe = Probe::Http {
             url: format!("https://127.0.0.1:{port}/readyz"),
             authority: Some(self.certificates.authority()),

@@ -85,7 +85,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         None => compile(&root, &progress)?,
     };
     let cache = Cache::from_environment()?;
-    let control_plane = ControlPlane::start(&cache, &folder.join("api-server"), &progress)?;
+    let control_plane = ControlPlane::start(&cache, &folder.join("api-server"), &[], &progress)?;
     let runtime = tokio::runtime::Runtime::new()?;
     let measured = measure(&control_plane, &folder, &program, arguments);
     let figures = runtime.block_on(measured)?;

@@ -1,0 +1,266 @@
+"""The portal with a real API server and a real provider of identities, without Crossplane."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+import certificates as certificate_files
+from certificates import Certificates
+from cluster import CLAIMS, ROOT, Cluster, definitions
+from people import Browser
+from processes import listens, port, running, until
+
+CLIENT = "gpu-portal"
+# bcrypt of "password".
+HASH = "$2a$10$2b2cU8CPhOTaGrs1HRQuAueS7JTT5ZHsHSzYiFPm1leZck7Mc8T4W"
+PEOPLE = ("alice", "bob", "nobody")
+XTASK = os.environ.get("XTASK", str(ROOT / "target/debug/xtask"))
+PORTAL = os.environ.get("GPU_PORTAL", str(ROOT / "target/debug/gpu-portal"))
+
+
+def binary(name: str) -> str:
+    ran = subprocess.run(
+        [XTASK, "cluster", "binary", name], check=True, capture_output=True, text=True
+    )
+    return ran.stdout.strip()
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where everything is."""
+
+    folder: Path
+    certificates: Certificates
+    dex_port: int
+    portal_port: int
+
+    @property
+    def issuer(self) -> str:
+        return f"https://127.0.0.1:{self.dex_port}/dex"
+
+    @property
+    def portal(self) -> str:
+        return f"https://localhost:{self.portal_port}"
+
+
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    folder = tmp_path_factory.mktemp("portal")
+    return Places(folder, certificate_files.make(folder), port(), port())
+
+
+@pytest.fixture(scope="session")
+def authentication(places: Places) -> Path:
+    """The API server's file, which the portal reads, too."""
+    return written(places, places.issuer, "authentication.yaml")
+
+
+def written(places: Places, issuer: str, name: str) -> Path:
+    path = places.folder / name
+    document = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AuthenticationConfiguration",
+        "jwt": [
+            {
+                "issuer": {
+                    "url": issuer,
+                    "audiences": [CLIENT],
+                    "certificateAuthority": places.certificates.authority.read_text(),
+                },
+                "claimMappings": {
+                    "username": {"claim": "email", "prefix": ""},
+                    "groups": {"claim": "groups", "prefix": "acme:"},
+                },
+            }
+        ],
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.fixture(scope="session")
+def dex(places: Places) -> Iterator[str]:
+    """A provider of identities that knows three people."""
+    config = {
+        "issuer": places.issuer,
+        "storage": {"type": "memory"},
+        "web": {
+            "https": f"127.0.0.1:{places.dex_port}",
+            "tlsCert": str(places.certificates.certificate),
+            "tlsKey": str(places.certificates.key),
+        },
+        "oauth2": {"skipApprovalScreen": True, "passwordConnector": "local"},
+        "enablePasswordDB": True,
+        "staticPasswords": [
+            {
+                "email": f"{name}@acme.io",
+                "hash": HASH,
+                "username": name,
+                "userID": name,
+                "groups": ["vision", "everybody"],
+            }
+            for name in PEOPLE
+        ],
+        "staticClients": [
+            {
+                "id": CLIENT,
+                "name": "GPU portal",
+                "secret": "the-secret-of-the-portal",
+                "redirectURIs": [f"{places.portal}/login/callback"],
+            }
+        ],
+    }
+    path = places.folder / "dex.yaml"
+    path.write_text(yaml.safe_dump(config))
+    with running([binary("dex"), "serve", path], places.folder / "dex.log"):
+        until("dex", lambda: listens(places.dex_port))
+        yield places.issuer
+
+
+@pytest.fixture(scope="session")
+def cluster(places: Places, authentication: Path) -> Iterator[Cluster]:
+    audit = places.folder / "audit.log"
+    policy = places.folder / "audit.yaml"
+    rule = {"level": "Metadata", "omitStages": ["RequestReceived"]}
+    policy.write_text(
+        yaml.safe_dump(
+            {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [rule]}
+        )
+    )
+    arguments = {
+        "authentication-config": authentication,
+        "audit-policy-file": policy,
+        "audit-log-path": audit,
+    }
+    words = [f"--argument={name}={value}" for name, value in arguments.items()]
+    process = subprocess.Popen(
+        [XTASK, "cluster", "control-plane", places.folder / "api-server", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        kubeconfig = process.stdout.readline().strip()
+        assert kubeconfig, "the API server did not start"
+        running_cluster = Cluster(binary("kubectl"), Path(kubeconfig), audit)
+        prepared(running_cluster)
+        yield running_cluster
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(30)
+
+
+def prepared(cluster: Cluster) -> None:
+    cluster.apply(*definitions())
+    cluster.kubectl("wait", "crd", "--all", "--for=condition=Established")
+    for name in ("rights", "constrained-impersonation"):
+        manifest = ROOT / f"portal/manifests/{name}.yaml"
+        cluster.kubectl("apply", "-f", str(manifest))
+    cluster.kubectl("apply", "-f", str(ROOT / "examples/platform/cluster-rbac.yaml"))
+    for name in ("alice", "bob"):
+        cluster.person(name, f"{name}@acme.io")
+
+
+@pytest.fixture(scope="session")
+def token(cluster: Cluster) -> str:
+    """The portal's own token."""
+    return cluster.kubectl("create", "token", CLIENT, "-n", CLIENT).strip()
+
+
+@pytest.fixture(scope="session")
+def start(
+    cluster: Cluster, token: str, places: Places
+) -> Callable[[Path, int, str], "running"]:
+    """Starts a portal for a file of the API server's authentication."""
+    admin = yaml.safe_load(cluster.kubeconfig.read_text())
+    for user in admin["users"]:
+        user["user"] = {"token": token}
+    kubeconfig = places.folder / "portal-kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(admin))
+    secret = places.folder / "client-secret"
+    secret.write_text("the-secret-of-the-portal\n")
+
+    def start(authentication: Path, number: int, name: str) -> "running":
+        config = places.folder / f"{name}.yaml"
+        config.write_text(
+            yaml.safe_dump(
+                {
+                    "publicUrl": f"https://localhost:{number}",
+                    "authentication": str(authentication),
+                    "client": {"id": CLIENT, "secretFile": str(secret)},
+                    "groups": {"include": ["acme:vis*"]},
+                }
+            )
+        )
+        words: list[str | Path] = [
+            *(PORTAL, "--configuration", config, "--namespace", CLIENT),
+            *("--listen", f"127.0.0.1:{number}"),
+            *("--tls-certificate", places.certificates.certificate),
+            *("--tls-key", places.certificates.key),
+        ]
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+        log = places.folder / f"{name}.log"
+        return running(words, log, env=environment)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def portal(
+    places: Places, dex: str, start: Callable[..., "running"], authentication: Path
+) -> Iterator[str]:
+    with start(authentication, places.portal_port, "portal") as process:
+        log = places.folder / "portal.log"
+
+        def serves() -> bool:
+            assert process.poll() is None, log.read_text()
+            return listens(places.portal_port)
+
+        until("the portal", serves)
+        yield places.portal
+        print(log.read_text())
+
+
+@pytest.fixture
+def browser(portal: str, places: Places) -> Browser:
+    """A browser in which nobody is signed in."""
+    return Browser(portal, places.certificates.authority)
+
+
+@pytest.fixture
+def alice(portal: str, places: Places) -> Browser:
+    return signed_in(portal, places, "alice")
+
+
+@pytest.fixture
+def bob(portal: str, places: Places) -> Browser:
+    return signed_in(portal, places, "bob")
+
+
+def signed_in(portal: str, places: Places, name: str) -> Browser:
+    browser = Browser(portal, places.certificates.authority)
+    browser.sign_in(f"{name}@acme.io")
+    assert browser.get("/api/v1/me").status_code == 200
+    return browser
+
+
+@pytest.fixture(autouse=True)
+def no_claims(cluster: Cluster) -> Iterator[None]:
+    """Each test begins and ends without claims."""
+    yield
+    for claim in json.loads(cluster.kubectl("get", CLAIMS, "-A", "-o", "json"))[
+        "items"
+    ]:
+        name, namespace = (claim["metadata"][key] for key in ("name", "namespace"))
+        if claim["metadata"].get("deletionTimestamp"):
+            cluster.collected(namespace, name)
+        else:
+            cluster.kubectl("delete", CLAIMS, name, "-n", namespace)
