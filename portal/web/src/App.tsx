@@ -1,0 +1,61 @@
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { type Me, ask } from "./api";
+import { Create } from "./pages/Create";
+import { Workspaces } from "./pages/Workspaces";
+import { snapshot, subscribe } from "./stream/store";
+import { text } from "./text";
+
+export function App() {
+  const state = useSyncExternalStore(subscribe, snapshot);
+  const [me, setMe] = useState<Me>();
+  const [note, setNote] = useState("");
+  useEffect(() => {
+    if (!state.isOver) ask<Me>("GET", "/api/v1/me").then(setMe, () => setMe(undefined));
+  }, [state.isOver]);
+
+  async function signOut() {
+    await ask("POST", "/logout").catch(() => undefined);
+    window.location.assign("/");
+  }
+
+  return (
+    <>
+      <a className="skip" href="#content">
+        {text.skip}
+      </a>
+      <header>
+        <h1>{text.title}</h1>
+        {me && !state.isOver && (
+          <p>
+            {text.signedInAs(me.user)} <button onClick={signOut}>{text.signOut}</button>
+          </p>
+        )}
+      </header>
+      <main id="content" tabIndex={-1}>
+        <p className="note" role="status">
+          {note}
+        </p>
+        {state.isOver ? (
+          <section>
+            <p>{text.signedOut}</p>
+            <a className="button" href={`/login?returnTo=${encodeURIComponent(here())}`}>
+              {text.signIn}
+            </a>
+          </section>
+        ) : me?.problem ? (
+          <section role="alert">
+            <h2>{text.noAccount}</h2>
+            <p>{me.problem}</p>
+          </section>
+        ) : (
+          <>
+            <Workspaces rows={state.rows} staleSince={state.staleSince} onNote={setNote} />
+            <Create onNote={setNote} />
+          </>
+        )}
+      </main>
+    </>
+  );
+}
+
+const here = () => window.location.pathname + window.location.search;

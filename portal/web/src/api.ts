@@ -1,0 +1,65 @@
+// The portal's HTTP API.
+
+export type Row = {
+  namespace: string;
+  name: string;
+  uid: string;
+  version: number;
+  created?: string;
+  owner?: string;
+  phase: string;
+  message?: string;
+  machine?: string;
+  ssh?: string;
+  hostKeys?: string[];
+  stopsAt?: string;
+  stopsBecause?: string;
+  hourlyUsd?: number;
+  soFarUsd?: number;
+  fromGit?: boolean;
+};
+
+export type Me = {
+  user: string;
+  owner?: string;
+  namespace?: string;
+  problem?: string;
+};
+
+export type Problem = {
+  title: string;
+  status: number;
+  detail: string;
+  errors?: { pointer: string; detail: string }[];
+};
+
+// What the portal refused. `request` is in its log, too.
+export class Refused extends Error {
+  constructor(
+    readonly problem: Problem,
+    readonly request: string,
+  ) {
+    super(problem.detail);
+  }
+}
+
+export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const headers: Record<string, string> = {};
+  if (method !== "GET") headers["X-XSRF-TOKEN"] = token();
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+  const answer = await fetch(path, { method, headers, ...sent });
+  if (!answer.ok) {
+    const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
+    const unknown = { title: "", status: answer.status, detail: answer.statusText };
+    throw new Refused(problem ?? unknown, answer.headers.get("X-Request-Id") ?? "");
+  }
+  const content = await answer.text();
+  return (content === "" ? undefined : JSON.parse(content)) as T;
+}
+
+// The token of the session, which a page of another site cannot read.
+function token(): string {
+  const found = document.cookie.split("; ").find((cookie) => cookie.startsWith("XSRF-TOKEN="));
+  return found?.slice("XSRF-TOKEN=".length) ?? "";
+}

@@ -1,0 +1,112 @@
+// One stream of changes for all pages of this browser: a browser opens six connections to a host at
+// most over HTTP/1.1, and each page would take one.
+import type { Row } from "../api";
+import { type Message, key } from "./messages";
+import { pause } from "./pause";
+
+// The types of workers and of pages exclude each other.
+declare const self: { onconnect: ((event: MessageEvent) => void) | null };
+
+const pages = new Set<MessagePort>();
+let rows = new Map<string, Row>();
+let asOf = 0;
+let state: "begins" | "live" | "stale" | "ended" = "begins";
+let failures = 0;
+
+self.onconnect = (event) => {
+  const page = event.ports[0];
+  if (!page) return;
+  pages.add(page);
+  page.onmessage = () => pages.delete(page);
+  page.start();
+  if (state === "live" || state === "stale") page.postMessage(all());
+  if (state === "stale") page.postMessage({ kind: "stale", asOf } satisfies Message);
+  // Somebody may have signed in since.
+  if (state === "ended") begin();
+};
+
+begin();
+
+function begin() {
+  state = "begins";
+  void list();
+}
+
+async function list() {
+  const answer = await fetch("/api/v1/workspaces").catch(() => undefined);
+  if (answer?.status === 401) return end();
+  if (!answer?.ok) return again();
+  const listed = (await answer.json()) as { version: number; items: Row[] };
+  rows = new Map(listed.items.map((row) => [key(row), row]));
+  tell(all());
+  follow(listed.version);
+}
+
+function follow(version: number) {
+  const source = new EventSource(`/api/v1/watch?since=${version}`);
+  const on = (kind: string, act: (data: string) => void) => {
+    source.addEventListener(kind, (event) => {
+      heard();
+      act((event as MessageEvent<string>).data);
+    });
+  };
+  on("put", (data) => {
+    const row = JSON.parse(data) as Row;
+    rows.set(key(row), row);
+    tell({ kind: "put", row, asOf });
+  });
+  on("gone", (data) => {
+    const gone = JSON.parse(data) as { namespace: string; name: string };
+    rows.delete(key(gone));
+    tell({ kind: "gone", ...gone, asOf });
+  });
+  on("reset", () => {
+    source.close();
+    // Many pages may be told at the same time.
+    setTimeout(list, Math.random() * 1000);
+  });
+  on("session", (data) => {
+    if (!("ended" in JSON.parse(data))) return;
+    source.close();
+    end();
+  });
+  source.onerror = () => {
+    // The browser itself connects again after the network failed, and not after a refusal.
+    if (source.readyState === EventSource.CLOSED) again();
+    else stale();
+  };
+}
+
+function heard() {
+  asOf = Date.now();
+  failures = 0;
+  if (state === "live") return;
+  state = "live";
+  tell({ kind: "live", asOf });
+}
+
+function again() {
+  stale();
+  setTimeout(list, pause(failures++, Math.random()));
+}
+
+function stale() {
+  if (state !== "live") return;
+  state = "stale";
+  tell({ kind: "stale", asOf });
+}
+
+function end() {
+  state = "ended";
+  rows = new Map();
+  tell({ kind: "ended" });
+}
+
+function all(): Message {
+  if (state === "begins") asOf = Date.now();
+  return { kind: "rows", rows: [...rows.values()], asOf };
+}
+
+function tell(message: Message) {
+  for (const page of pages) page.postMessage(message);
+}

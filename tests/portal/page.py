@@ -1,0 +1,67 @@
+"""A real browser: Debian's Chromium."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    sync_playwright,
+)
+
+from people import PASSWORD
+
+
+def program() -> str:
+    found = shutil.which("chromium-headless-shell")
+    assert found, "install chromium-headless-shell (tests/portal/prerequisites.list)"
+    return found
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program(),
+            # The tests run as root. The authority of the tests is not one of the system.
+            args=["--no-sandbox", "--ignore-certificate-errors"],
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Person:
+    """A person in front of the portal. What the browser reports is kept."""
+
+    context: BrowserContext
+    portal: str
+    reports: list[str] = field(default_factory=list)
+
+    def opens(self, path: str = "/") -> Page:
+        page = self.context.new_page()
+        page.on("console", self.heard)
+        page.on("pageerror", lambda error: self.reports.append(str(error)))
+        page.goto(f"{self.portal}{path}")
+        return page
+
+    def heard(self, message: ConsoleMessage) -> None:
+        # A refusal of the portal is an error for the console, and not for the page.
+        if message.type == "error" and "status of" not in message.text:
+            self.reports.append(message.text)
+
+
+def signs_in(page: Page, name: str) -> None:
+    """From the portal's page to dex and back, by keyboard alone."""
+    page.get_by_role("link", name="Sign in").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("input[name=login]")
+    page.keyboard.type(f"{name}@acme.io")
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    page.get_by_text(f"Signed in as {name}@acme.io").wait_for()

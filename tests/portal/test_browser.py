@@ -1,0 +1,172 @@
+"""People use the portal in a real browser."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import page as pages
+from cluster import CLAIMS, Cluster
+from page import Person, signs_in
+from processes import until
+from test_workspaces import READY
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with pages.chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def person(chromium: Browser, portal: str) -> Iterator[Person]:
+    """A person who is not signed in. No page of theirs breaks the portal's own policy."""
+    with chromium.new_context(ignore_https_errors=True) as context:
+        person = Person(context, portal)
+        yield person
+        assert person.reports == []
+
+
+def create(page: Page, name: str) -> None:
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="Create").click()
+
+
+def test_a_person_creates_watches_and_deletes_a_workspace(
+    person: Person, cluster: Cluster
+) -> None:
+    page = person.opens()
+    signs_in(page, "alice")
+    expect(page.get_by_text("You have no workspaces yet")).to_be_visible()
+    create(page, "vision")
+    row = page.get_by_role("row", name="vision")
+    expect(row).to_contain_text("Pending")
+    cluster.status("dev-alice", "vision", READY)
+    expect(row).to_contain_text(READY["ssh"])
+    expect(page.get_by_role("status")).to_have_text("vision is ready.")
+    row.get_by_role("button", name="Delete vision").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(row).to_contain_text("Deleting")
+    cluster.collected("dev-alice", "vision")
+    expect(row).to_have_count(0)
+    assert cluster.kubectl("get", CLAIMS, "-n", "dev-alice", "-o", "name") == ""
+
+
+def test_the_same_by_keyboard_alone(person: Person, cluster: Cluster) -> None:
+    page = person.opens()
+    signs_in(page, "alice")
+    field = page.get_by_label("Name", exact=True)
+    tab_to(page, "#name")
+    page.keyboard.type("keys")
+    page.keyboard.press("Enter")
+    row = page.get_by_role("row", name="keys")
+    expect(row).to_contain_text("Pending")
+    expect(field).to_have_value("")
+    tab_to(page, "button[aria-label='Delete keys']")
+    page.keyboard.press("Enter")
+    # The safe answer has the focus.
+    expect(page.get_by_role("button", name="Keep it")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(row).to_contain_text("Deleting")
+    cluster.collected("dev-alice", "keys")
+    expect(row).to_have_count(0)
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Presses Tab until something has the focus."""
+    page.keyboard.press("Tab")
+    for _ in range(30):
+        if page.evaluate("s => document.activeElement.matches(s)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not reach {selector}")
+
+
+def test_a_field_that_is_refused_says_so(person: Person) -> None:
+    page = person.opens()
+    signs_in(page, "alice")
+    create(page, "Not a name")
+    field = page.get_by_label("Name", exact=True)
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#name-help")).to_contain_text("lower-case letters")
+    expect(field).to_have_value("Not a name")
+
+
+def test_all_tabs_of_a_browser_have_one_stream(
+    person: Person, cluster: Cluster, portal: str
+) -> None:
+    first = person.opens()
+    signs_in(first, "alice")
+    tabs = [first, *(person.opens() for _ in range(11))]
+    create(first, "everywhere")
+    for tab in tabs:
+        expect(tab.get_by_role("row", name="everywhere")).to_be_visible()
+    cluster.status("dev-alice", "everywhere", READY)
+    for tab in tabs:
+        expect(tab.get_by_role("row", name="everywhere")).to_contain_text(READY["ssh"])
+
+
+def test_who_is_signed_out_elsewhere_sees_it_at_once_and_asks_no_more(
+    person: Person, cluster: Cluster
+) -> None:
+    page = person.opens()
+    signs_in(page, "alice")
+    asked: list[str] = []
+    person.context.on("request", lambda request: asked.append(request.url))
+    cluster.kubectl(
+        *("delete", "secrets", "-n", "gpu-portal"),
+        *("-l", "platform.acme.io/portal-session"),
+    )
+    expect(page.get_by_text("You are signed out.")).to_be_visible(timeout=5000)
+    expect(page.get_by_role("table")).to_have_count(0)
+    page.wait_for_timeout(3000)
+    assert [url for url in asked if "/api/" in url] == []
+
+
+PAYLOADS = [
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "javascript:alert(1)",
+    "\u202eevil\u202c",
+    "ssh -oProxyCommand=alert developer@evil",
+    "{{7*7}}",
+    "'\"><svg onload=alert(1)>",
+]
+
+
+def test_nothing_in_a_claim_is_markup(person: Person, cluster: Cluster) -> None:
+    page = person.opens()
+    signs_in(page, "alice")
+    page.on("dialog", lambda dialog: person.reports.append(dialog.message))
+    create(page, "evil")
+    row = page.get_by_role("row", name="evil")
+    expect(row).to_contain_text("Pending")
+    for payload in PAYLOADS:
+        status = {
+            "phase": "Ready",
+            "ssh": payload,
+            "message": payload,
+            "machine": payload,
+        }
+        cluster.status("dev-alice", "evil", status)
+        expect(row.locator("code")).to_have_text(payload)
+        expect(row.locator("small")).to_have_text(payload)
+    assert row.locator("img, script, svg, a").count() == 0
+
+
+def test_a_page_goes_on_after_the_portal_was_away(
+    person: Person, cluster: Cluster
+) -> None:
+    page = person.opens()
+    signs_in(page, "alice")
+    create(page, "kept")
+    row = page.get_by_role("row", name="kept")
+    expect(row).to_contain_text("Pending")
+    person.context.set_offline(True)
+    cluster.status("dev-alice", "kept", READY)
+    person.context.set_offline(False)
+    expect(row).to_contain_text(READY["ssh"], timeout=40_000)
+    assert not re.search("signed out", page.content())
+    until("the page to be live", lambda: "trying again" not in page.content(), 40)
