@@ -1,7 +1,7 @@
 # `make demo` shows everything, `make test` proves everything. Both need root, Rust and Go
 # on Debian; what else is missing is installed, or only named where INSTALL=no.
 .DELETE_ON_ERROR:
-.PHONY: demo demo-down test check unit emulator conformance user-data workspace package argocd docs cluster e2e codegen goldens
+.PHONY: demo demo-down test check unit emulator conformance user-data workspace package portal argocd docs cluster e2e codegen goldens
 
 XTASK := cargo xtask
 # THOROUGH=1, as `make test-all` sets it: with what takes long.
@@ -82,6 +82,20 @@ package: PACKAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug/packages
 package:
 	$(XTASK) package $(if $(THOROUGH),verify,build)
 	cd tests/package && PACKAGES=$(PACKAGES) $(PYTEST)
+
+# The portal with an API server, a provider of identities and, thoroughly, its app in a browser.
+portal: PROGRAMS := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
+portal:
+	$(if $(THOROUGH),sh tests/cluster/prerequisites.sh tests/portal/prerequisites.list)
+	$(if $(THOROUGH),$(MAKE) portal-web)
+	cargo build --quiet --workspace --bin gpu-portal
+	cd tests/portal && XTASK_PROGRAM=$(PROGRAMS)/xtask GPU_PORTAL=$(PROGRAMS)/gpu-portal \
+		$(PYTEST)
+
+# The portal's app, which the program has inside if it is built before.
+.PHONY: portal-web
+portal-web:
+	$(XTASK) python portal/web/build.py
 
 # The health that Argo CD shows, by Argo CD's own program: ten minutes to build, once.
 argocd:

@@ -11,6 +11,7 @@ use portal_core::account::Account;
 use portal_core::problem::Problem;
 
 use crate::configuration::Configuration;
+use crate::metrics::Metrics;
 use crate::mirror::Mirror;
 use crate::oidc::Provider;
 use crate::people::People;
@@ -41,6 +42,8 @@ pub(crate) struct Portal {
     pub(crate) provider: Provider,
     /// Who is signed in.
     pub(crate) sessions: Sessions,
+    /// What is counted.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// The portal, for handlers.

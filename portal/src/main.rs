@@ -25,6 +25,7 @@ mod app;
 mod cluster;
 mod configuration;
 mod hex;
+mod metrics;
 mod mirror;
 mod oidc;
 mod people;
@@ -44,6 +45,9 @@ struct Arguments {
     /// Address to listen on.
     #[arg(long, default_value = "0.0.0.0:8443")]
     listen: String,
+    /// Address for metrics and probes, without TLS.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    metrics: String,
     /// File with the certificate chain for TLS, as PEM.
     #[arg(long, default_value = "/etc/gpu-portal/tls/tls.crt")]
     tls_certificate: PathBuf,
@@ -97,8 +101,11 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         configuration,
         client,
         provider,
+        metrics: Arc::new(metrics::Metrics::new()),
     };
     let listener = TcpListener::bind(&arguments.listen).await?;
+    let probes = TcpListener::bind(&arguments.metrics).await?;
+    tokio::spawn(metrics::serve(probes, Arc::clone(&portal.metrics)));
     info!(address = %listener.local_addr()?, origin = portal.origin, "serving");
     server::serve(listener, tls, routes::router(Arc::new(portal))).await;
     Ok(())

@@ -1,7 +1,7 @@
 //! What the portal answers.
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
@@ -37,8 +37,6 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// All routes.
 pub(crate) fn router(portal: Shared) -> Router {
     Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(|| async { "ok\n" }))
         .route("/login", get(login::begin))
         .route("/login/callback", get(login::end))
         .route("/logout", post(login::leave))
@@ -53,12 +51,13 @@ pub(crate) fn router(portal: Shared) -> Router {
         .route("/api/v1/watch", get(stream::watch))
         .fallback(get(assets::asset))
         .layer(DefaultBodyLimit::max(LARGEST))
-        .layer(middleware::from_fn(guarded))
+        .layer(middleware::from_fn_with_state(portal.clone(), guarded))
         .with_state(portal)
 }
 
 /// Gives a request its id, refuses who pretends to be a proxy, and tells browsers what pages may do.
-async fn guarded(mut request: Request, next: Next) -> Response {
+async fn guarded(State(portal): State<Shared>, mut request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().cloned();
     let mut answer = match (foreign(request.headers()), id()) {
         (Some(name), _) => {
             let detail =
@@ -78,6 +77,8 @@ async fn guarded(mut request: Request, next: Next) -> Response {
             answer
         }
     };
+    let route = route.as_ref().map(MatchedPath::as_str);
+    portal.metrics.answered(route, answer.status());
     let headers = answer.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),

@@ -1,8 +1,10 @@
 #!/bin/sh
 # Checks what this machine must have, before anything is compiled, and installs Debian
-# packages that are missing. INSTALL=no installs nothing: what is missing is named.
+# packages that are missing. INSTALL=no installs nothing: what is missing is named. Arguments are
+# further lists of packages, for suites that need more.
 set -eu
 here=$(dirname "$0")
+lists="$here/prerequisites.list $*"
 # Programs of administrators are not on every user's PATH.
 PATH="$PATH:${SYSTEM_PATH-/usr/sbin:/sbin}"
 
@@ -43,7 +45,8 @@ by_hand() {
 }
 
 missing_packages() {
-	grep -v '^#' "$here/prerequisites.list" | while read -r package signs; do
+	# Words on purpose: each is a file.
+	cat $lists | grep -v '^#' | while read -r package signs; do
 		for sign in $signs; do
 			if ! is_there "$sign"; then
 				printf '%s ' "$package"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
 import yaml
 
 import certificates as certificate_files
@@ -20,7 +21,7 @@ CLIENT = "gpu-portal"
 # bcrypt of "password".
 HASH = "$2a$10$2b2cU8CPhOTaGrs1HRQuAueS7JTT5ZHsHSzYiFPm1leZck7Mc8T4W"
 PEOPLE = ("alice", "bob", "nobody")
-XTASK = os.environ.get("XTASK", str(ROOT / "target/debug/xtask"))
+XTASK = os.environ.get("XTASK_PROGRAM", str(ROOT / "target/debug/xtask"))
 PORTAL = os.environ.get("GPU_PORTAL", str(ROOT / "target/debug/gpu-portal"))
 
 
@@ -39,6 +40,7 @@ class Places:
     certificates: Certificates
     dex_port: int
     portal_port: int
+    metrics_port: int
 
     @property
     def issuer(self) -> str:
@@ -52,7 +54,7 @@ class Places:
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     folder = tmp_path_factory.mktemp("portal")
-    return Places(folder, certificate_files.make(folder), port(), port())
+    return Places(folder, certificate_files.make(folder), port(), port(), port())
 
 
 @pytest.fixture(scope="session")
@@ -188,7 +190,9 @@ def start(
     secret = places.folder / "client-secret"
     secret.write_text("the-secret-of-the-portal\n")
 
-    def start(authentication: Path, number: int, name: str) -> "running":
+    def start(
+        authentication: Path, number: int, name: str, metrics: int = 0
+    ) -> "running":
         config = places.folder / f"{name}.yaml"
         config.write_text(
             yaml.safe_dump(
@@ -203,6 +207,7 @@ def start(
         words: list[str | Path] = [
             *(PORTAL, "--configuration", config, "--namespace", CLIENT),
             *("--listen", f"127.0.0.1:{number}"),
+            *("--metrics", f"127.0.0.1:{metrics or port()}"),
             *("--tls-certificate", places.certificates.certificate),
             *("--tls-key", places.certificates.key),
         ]
@@ -217,7 +222,8 @@ def start(
 def portal(
     places: Places, dex: str, start: Callable[..., "running"], authentication: Path
 ) -> Iterator[str]:
-    with start(authentication, places.portal_port, "portal") as process:
+    ports = (places.portal_port, "portal", places.metrics_port)
+    with start(authentication, *ports) as process:
         log = places.folder / "portal.log"
 
         def serves() -> bool:
@@ -227,6 +233,20 @@ def portal(
         until("the portal", serves)
         yield places.portal
         print(log.read_text())
+
+
+@pytest.fixture
+def measured(portal: str, places: Places) -> Callable[[str], float]:
+    """The value of a metric of the portal."""
+
+    def measured(name: str) -> float:
+        with requests.Session() as http:
+            http.trust_env = False
+            text = http.get(f"http://127.0.0.1:{places.metrics_port}/metrics").text
+        lines = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+        return float(lines[0].split()[-1]) if lines else 0
+
+    return measured
 
 
 @pytest.fixture

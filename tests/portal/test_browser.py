@@ -1,7 +1,7 @@
 """People use the portal in a real browser."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -11,6 +11,9 @@ from cluster import CLAIMS, Cluster
 from page import Person, signs_in
 from processes import until
 from test_workspaces import READY
+
+# A browser is 100 MB to download.
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +98,7 @@ def test_a_field_that_is_refused_says_so(person: Person) -> None:
 
 
 def test_all_tabs_of_a_browser_have_one_stream(
-    person: Person, cluster: Cluster, portal: str
+    person: Person, cluster: Cluster, measured: Callable[[str], float]
 ) -> None:
     first = person.opens()
     signs_in(first, "alice")
@@ -106,6 +109,10 @@ def test_all_tabs_of_a_browser_have_one_stream(
     cluster.status("dev-alice", "everywhere", READY)
     for tab in tabs:
         expect(tab.get_by_role("row", name="everywhere")).to_contain_text(READY["ssh"])
+    assert measured("gpu_portal_streams") == 1
+    for tab in tabs:
+        tab.close()
+    until("the stream to end", lambda: measured("gpu_portal_streams") == 0, 20)
 
 
 def test_who_is_signed_out_elsewhere_sees_it_at_once_and_asks_no_more(

@@ -5,14 +5,14 @@ use axum::response::{Html, IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{LOCATION, SET_COOKIE};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use portal_core::origin;
 use serde::Deserialize;
 use tracing::info;
 
 use super::own;
-use crate::app::{SESSION, Shared, SignedIn, TOKEN, cookie};
+use crate::app::{Portal, SESSION, Shared, SignedIn, TOKEN, cookie};
 use crate::oidc::Attempt;
 use crate::refusal::Refusal;
 
@@ -68,17 +68,35 @@ pub(crate) async fn end(
     Query(answer): Query<Answer>,
 ) -> Response {
     let name = attempt_cookie(&answer.state);
-    let attempt = cookie(&headers, &name)
+    match sign_in(&portal, &headers, &name, answer).await {
+        Ok(signed_in) => {
+            portal.metrics.login("SignedIn");
+            signed_in
+        }
+        Err((status, problem)) => {
+            portal.metrics.login("Refused");
+            refused(status, &problem)
+        }
+    }
+}
+
+async fn sign_in(
+    portal: &Portal,
+    headers: &HeaderMap,
+    name: &str,
+    answer: Answer,
+) -> Result<Response, (StatusCode, String)> {
+    let forbidden = |problem: &dyn ToString| (StatusCode::FORBIDDEN, problem.to_string());
+    let attempt = cookie(headers, name)
         .and_then(|value| URL_SAFE_NO_PAD.decode(value).ok())
         .and_then(|kept| serde_json::from_slice::<Attempt>(&kept).ok());
-    let Some(attempt) = attempt else {
+    let attempt = attempt.ok_or_else(|| {
         let problem = "this attempt to sign in is over, or was begun in another browser";
-        return refused(StatusCode::BAD_REQUEST, problem);
-    };
+        (StatusCode::BAD_REQUEST, problem.to_owned())
+    })?;
     let Some(code) = answer.code else {
         let error = answer.error.unwrap_or_default();
-        let said = answer.error_description.unwrap_or(error);
-        return refused(StatusCode::FORBIDDEN, &said);
+        return Err(forbidden(&answer.error_description.unwrap_or(error)));
     };
     let return_to = origin::page(Some(&attempt.return_to)).to_owned();
     let issuer = answer.iss.as_deref();
@@ -86,24 +104,16 @@ pub(crate) async fn end(
         .provider
         .end(attempt, &answer.state, issuer, code)
         .await;
-    let claims = match ended {
-        Ok(claims) => claims,
-        Err(error) => return refused(StatusCode::FORBIDDEN, &error.to_string()),
-    };
+    let claims = ended.map_err(|error| forbidden(&error))?;
     let counts = |group: &str| portal.configuration.groups.counts(group);
-    let person = match portal.provider.mapping().person(&claims, counts) {
-        Ok(person) => person,
-        Err(error) => return refused(StatusCode::FORBIDDEN, &error.to_string()),
-    };
+    let person = portal.provider.mapping().person(&claims, counts);
+    let person = person.map_err(|refused| forbidden(&refused))?;
     let begun = portal.sessions.begin(person, Timestamp::now()).await;
-    let cookie = match begun {
-        Ok(cookie) => cookie,
-        Err(error) => return refused(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
-    };
+    let cookie = begun.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
     let token = cookie.token().unwrap_or_default();
     let mut response = (StatusCode::SEE_OTHER, [(LOCATION, return_to)]).into_response();
     for set in [
-        set_cookie(&name, "", Lasts::Seconds(0), Readable::ByTheHost),
+        set_cookie(name, "", Lasts::Seconds(0), Readable::ByTheHost),
         set_cookie(
             SESSION,
             &cookie.value(),
@@ -112,11 +122,10 @@ pub(crate) async fn end(
         ),
         set_cookie(TOKEN, &token, Lasts::Browser, Readable::ByItsPages),
     ] {
-        if let Ok(value) = set.parse() {
-            response.headers_mut().append(SET_COOKIE, value);
-        }
+        let value = HeaderValue::from_str(&set).map_err(|error| forbidden(&error))?;
+        response.headers_mut().append(SET_COOKIE, value);
     }
-    response
+    Ok(response)
 }
 
 /// `POST /logout`: ends the session, everywhere.

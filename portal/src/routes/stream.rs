@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use super::v1;
 use crate::app::{Shared, SignedIn};
+use crate::metrics::OpenStream;
 use crate::people::People;
 
 /// How often something is sent at least, so that proxies keep the connection.
@@ -47,6 +48,7 @@ pub(crate) async fn watch(
     let since = last.and_then(|id| id.parse().ok()).unwrap_or(from.since);
     let visible = v1::visible(&portal, &signed);
     let page = Page {
+        _open: portal.metrics.stream(),
         changes: portal.mirror.changes(),
         people: portal.people.clone(),
         place: Place::Begin(since),
@@ -74,6 +76,8 @@ struct Page {
     changes: watch::Receiver<u64>,
     people: People,
     place: Place,
+    /// Counts the page as long as it is open.
+    _open: OpenStream,
 }
 
 enum Place {
@@ -178,11 +182,13 @@ impl Page {
 
     fn reset(&mut self) -> Bytes {
         self.place = Place::End;
+        self.portal.metrics.ends("Reset");
         Bytes::from_static(b"event: reset\ndata: {}\n\n")
     }
 
     fn end(&mut self, why: &str) -> Bytes {
         self.place = Place::End;
+        self.portal.metrics.ends(why);
         Bytes::from(format!(
             "event: session\ndata: {}\n\n",
             json!({"ended": why})

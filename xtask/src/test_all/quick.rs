@@ -21,7 +21,7 @@ use crate::{build, cargo};
 const FIRST: &str = "check";
 /// The suites of the two lanes, in the order in which each lane runs its own ([`Suite::turn`]). Both
 /// lanes take about the same time.
-const IN_LANES: [&str; 10] = [
+const IN_LANES: [&str; 11] = [
     "main",
     "cluster",
     "unit",
@@ -29,6 +29,7 @@ const IN_LANES: [&str; 10] = [
     "conformance",
     "user-data",
     "workspace",
+    "portal",
     "package",
     "argocd",
     "docs",

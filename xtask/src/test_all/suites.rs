@@ -81,6 +81,13 @@ pub(super) static SUITES: &[Suite] = &[
         SecondLane,
     ),
     suite(
+        "portal",
+        "who signs in, and what they see and change",
+        &["portal"],
+        3,
+        SecondLane,
+    ),
+    suite(
         "docs",
         "the documentation's commands, manifests and links",
         &["docs"],
