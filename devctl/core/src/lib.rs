@@ -25,6 +25,7 @@ pub mod output;
 pub mod problem;
 pub mod progress;
 pub mod remote;
+pub mod runs;
 pub mod ssh;
 pub mod table;
 pub mod text;

@@ -1,17 +1,18 @@
 //! `stop`, `start` and `extend`. They write annotations, which Argo CD leaves alone.
 
-use api::lifecycle::{EXTEND_UNTIL, RESUME, STOP, StopReason};
+use api::lifecycle::{EXTEND_UNTIL, StopReason};
 use api::workspace::Phase;
-use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use jiff::SignedDuration;
+use serde_json::Value;
 
 use crate::commands::call::Call;
 use crate::commands::ready;
 use crate::commands::waiting::{self, Step};
 use crate::grammar::{Extend, Waiting};
 use crate::host::Effect;
-use crate::object::{self, Reference, text};
+use crate::object::{Reference, text};
 use crate::problem::{Code, Problem};
+use crate::runs::{self, Needed, NotExtended, StoppedInGit};
 use crate::table::span;
 use crate::text::{Line, Style};
 use crate::workspace::Workspace;
@@ -24,16 +25,11 @@ pub(super) async fn stop(call: Call<'_>, given: &Waiting) -> Result<u8, Problem>
     let target = call.workspace(&given.name);
     let claim = call.read(&target).await?;
     let workspace = Workspace::new(&claim);
-    if is_stopped(workspace) {
-        say(
-            call,
-            &given.name.to_string(),
-            "is stopped already",
-            Style::Plain,
-        )?;
-        return Ok(0);
-    }
-    let stored = annotate(call, &target, &claim, STOP, &stamp(call, &claim, STOP)).await?;
+    let Needed::Patch(patch) = runs::stop(&claim, call.host.clock.now()) else {
+        let name = given.name.to_string();
+        return say(call, &name, "is stopped already", Style::Plain);
+    };
+    let stored = patched(call, &target, &patch).await?;
     if given.no_wait {
         return say(
             call,
@@ -95,27 +91,18 @@ pub(super) async fn started(
     target: &Reference,
     claim: Value,
 ) -> Result<Value, Problem> {
-    let workspace = Workspace::new(&claim);
-    if text(&claim, "/spec/parameters/lifecycle/state") == Some("Stopped") {
-        if workspace.is_from_git() {
+    match runs::start(&claim, call.host.clock.now()) {
+        Ok(Needed::Nothing) => Ok(claim),
+        Ok(Needed::Patch(patch)) => patched(call, target, &patch).await,
+        Err(StoppedInGit) => {
             let message =
                 "its claim in git says Stopped, and Argo CD would undo a change of it here";
-            return Err(Problem::new(Code::Refused, "FromGit", message)
+            Err(Problem::new(Code::Refused, "FromGit", message)
                 .of(target.to_string())
                 .field("spec.parameters.lifecycle.state")
-                .next("commit state: Running to the claim in git"));
+                .next("commit state: Running to the claim in git"))
         }
-        let patch = json!({"spec": {"parameters": {"lifecycle": {"state": "Running"}}}});
-        return patched(call, target, &patch).await;
     }
-    let stops = matches!(
-        workspace.phase(),
-        Some(Phase::Stopped | Phase::Expired | Phase::Stopping)
-    );
-    if !stops {
-        return Ok(claim);
-    }
-    annotate(call, target, &claim, RESUME, &stamp(call, &claim, RESUME)).await
 }
 
 /// Lets a workspace run longer.
@@ -124,28 +111,28 @@ pub(super) async fn extend(call: Call<'_>, given: &Extend) -> Result<u8, Problem
     let claim = call.read(&target).await?;
     let workspace = Workspace::new(&claim);
     let name = given.name.as_str();
-    if !matches!(
-        workspace.phase(),
-        Some(Phase::Ready | Phase::Provisioning | Phase::Interrupted | Phase::Queued)
-    ) {
-        return Err(
-            Problem::new(Code::NotRunning, workspace.phase_text(), "it does not run")
-                .of(target.to_string())
-                .next(format!("devctl start {name}")),
-        );
-    }
+    let by = SignedDuration::try_from(given.by).unwrap_or(SignedDuration::MAX);
+    let extension = match runs::extend(&claim, by, call.host.clock.now()) {
+        Ok(extension) => extension,
+        Err(NotExtended::NotRunning) => {
+            return Err(
+                Problem::new(Code::NotRunning, workspace.phase_text(), "it does not run")
+                    .of(target.to_string())
+                    .next(format!("devctl start {name}")),
+            );
+        }
+        Err(NotExtended::Unlimited) => {
+            return say(call, name, "has no longest run to extend", Style::Plain);
+        }
+        Err(NotExtended::TooFar) => return Err(Problem::usage("BY", "that is too far away")),
+    };
     if workspace.stops_because() == Some(StopReason::Idle) {
         let line =
             "it stops because it is idle: using it keeps it; extend is about its longest run";
         call.host.terminal.note(&line.into());
     }
-    let Some(ends) = workspace.run_ends_at() else {
-        return say(call, name, "has no longest run to extend", Style::Plain);
-    };
-    let until = until(ends.max(call.host.clock.now()), given.by)?;
-    let wish = format!("{until:.0}");
-    let stored = annotate(call, &target, &claim, EXTEND_UNTIL, &wish).await?;
-    let asked: Timestamp = wish.parse().unwrap_or(until);
+    let asked = extension.until;
+    let stored = patched(call, &target, &extension.patch).await?;
     let done = waiting::wait(call, &target, stored, ANSWER, |workspace| {
         let answered = workspace
             .and_then(|one| one.time("/status/lifecycle/extension/askedUntil"))
@@ -185,38 +172,9 @@ pub(super) async fn extend(call: Call<'_>, given: &Extend) -> Result<u8, Problem
     }
 }
 
-fn until(from: Timestamp, by: std::time::Duration) -> Result<Timestamp, Problem> {
-    let by = SignedDuration::try_from(by).ok();
-    by.and_then(|by| from.checked_add(by).ok())
-        .ok_or_else(|| Problem::usage("BY", "that is too far away"))
-}
-
 /// Whether the workspace does not run, and its machines are gone.
 fn is_stopped(workspace: Workspace<'_>) -> bool {
     matches!(workspace.phase(), Some(Phase::Stopped | Phase::Expired))
-}
-
-/// A new value for an annotation. It differs from the present value even if this machine's clock stands
-/// still.
-fn stamp(call: Call<'_>, claim: &Value, key: &str) -> String {
-    let now = call.host.clock.now().to_string();
-    match object::annotation(claim, key) {
-        Some(old) if old == now => format!("{now} {}", object::version(claim)),
-        _ => now,
-    }
-}
-
-async fn annotate(
-    call: Call<'_>,
-    target: &Reference,
-    claim: &Value,
-    key: &str,
-    value: &str,
-) -> Result<Value, Problem> {
-    let uid = text(claim, "/metadata/uid").unwrap_or_default();
-    // The UID keeps the change from another claim of the same name.
-    let patch = json!({"metadata": {"uid": uid, "annotations": {key: value}}});
-    patched(call, target, &patch).await
 }
 
 async fn patched(call: Call<'_>, target: &Reference, patch: &Value) -> Result<Value, Problem> {
