@@ -44,6 +44,13 @@ impl<'a> AsPerson<'a> {
         self.ask(Method::POST, &path, Some(claim)).await
     }
 
+    /// Changes a claim of the person's namespace by a merge patch (RFC 7386).
+    pub(crate) async fn patch(&self, name: &str, change: &Value) -> Result<Value, Problem> {
+        let query = format!("fieldManager={MANAGER}&fieldValidation=Strict");
+        let path = format!("{}/{name}?{query}", self.folder());
+        self.ask(Method::PATCH, &path, Some(change)).await
+    }
+
     /// Deletes a claim of the person's namespace, if it still is the one with this UID. Everything that it
     /// made goes first, in both configurations.
     pub(crate) async fn delete(&self, name: &str, uid: &str) -> Result<(), Problem> {
@@ -74,11 +81,15 @@ impl<'a> AsPerson<'a> {
         body: Option<&Value>,
     ) -> Result<Value, Problem> {
         let user = format!("system:serviceaccount:{}:{ACCOUNT}", self.account.namespace);
+        let media = match method {
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
         let header = |text: &str| HeaderValue::from_str(text).map_err(|_| internal("a header"));
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(CONTENT_TYPE, "application/json")
+            .header(CONTENT_TYPE, media)
             .header(IMPERSONATE, header(&user)?)
             .header(AUDIT_ID, header(self.request)?)
             .body(

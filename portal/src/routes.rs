@@ -13,8 +13,10 @@ use crate::app::{REQUEST_ID, Shared, SignedIn};
 use crate::hex::hex;
 use crate::refusal::Refusal;
 
+mod actions;
 mod assets;
 mod login;
+mod parameters;
 mod plain;
 mod stream;
 mod v1;
@@ -47,6 +49,14 @@ pub(crate) fn router(portal: Shared) -> Router {
         .route(
             "/api/v1/workspaces/{namespace}/{name}",
             get(v1::show).delete(v1::remove),
+        )
+        .route(
+            "/api/v1/workspaces/{namespace}/{name}/parameters",
+            get(parameters::show).patch(parameters::change),
+        )
+        .route(
+            "/api/v1/workspaces/{namespace}/{name}/{action}",
+            post(actions::act),
         )
         .route("/api/v1/watch", get(stream::watch))
         .fallback(get(assets::asset))

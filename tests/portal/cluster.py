@@ -116,6 +116,8 @@ def definitions() -> list[Object]:
         spec_schema = schema["properties"]["spec"]["properties"]
         for field in ("compositionSelector", "compositionRevisionSelector"):
             spec_schema[field] = anything
+        conditions = {"type": "array", "items": anything}
+        schema["properties"]["status"]["properties"]["conditions"] = conditions
         found.append(
             {
                 "apiVersion": "apiextensions.k8s.io/v1",

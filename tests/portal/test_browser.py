@@ -10,7 +10,7 @@ import page as pages
 from cluster import CLAIMS, Cluster
 from page import Person, signs_in
 from processes import until
-from test_workspaces import READY
+from test_workspaces import READY, RUN, annotations
 
 # A browser is 100 MB to download.
 pytestmark = pytest.mark.thorough
@@ -160,7 +160,9 @@ def test_nothing_in_a_claim_is_markup(person: Person, cluster: Cluster) -> None:
         cluster.status("dev-alice", "evil", status)
         expect(row.locator("code")).to_have_text(payload)
         expect(row.locator("small")).to_have_text(payload)
-    assert row.locator("img, script, svg, a").count() == 0
+    assert row.locator("img, script, svg").count() == 0
+    links = row.locator("a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    assert links == ["/workspaces/dev-alice/evil"]
 
 
 def test_a_page_goes_on_after_the_portal_was_away(
@@ -177,3 +179,41 @@ def test_a_page_goes_on_after_the_portal_was_away(
     expect(row).to_contain_text(READY["ssh"], timeout=40_000)
     assert not re.search("signed out", page.content())
     until("the page to be live", lambda: "trying again" not in page.content(), 40)
+
+
+def test_a_person_follows_one_workspace_stops_it_and_extends_its_run(
+    person: Person, cluster: Cluster
+) -> None:
+    page = person.opens()
+    signs_in(page, "alice")
+    create(page, "mine")
+    page.get_by_role("link", name="mine").click()
+    expect(page.get_by_role("heading", name="mine")).to_be_visible()
+    condition = {"type": "ComputeReady", "status": "False", "reason": "Launching"}
+    at = {
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "message": "the instance starts",
+    }
+    cluster.status("dev-alice", "mine", {"conditions": [{**condition, **at}]})
+    expect(page.get_by_role("row", name="ComputeReady")).to_contain_text(
+        "instance starts"
+    )
+    cluster.status("dev-alice", "mine", {**READY, "lifecycle": RUN})
+    expect(page.locator("code").first).to_have_text(READY["ssh"])
+    page.get_by_role("button", name="Run 4h longer").click()
+    until("the wish", lambda: "platform.acme.io/extend-until" in annotations(cluster))
+    extension = {
+        "askedUntil": "2026-01-03T00:00:00Z",
+        "grantedUntil": "2026-01-02T00:00:00Z",
+        "message": "the policy allows 24h",
+    }
+    cluster.status("dev-alice", "mine", {"lifecycle": {**RUN, "extension": extension}})
+    # What was asked for, what was granted, and why it is less.
+    told = page.get_by_text("the policy allows 24h")
+    expect(told).to_contain_text("Asked for")
+    expect(told).to_contain_text("granted until")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    until("the wish", lambda: "platform.acme.io/stop" in annotations(cluster))
+    cluster.status("dev-alice", "mine", {"phase": "Stopped"})
+    page.get_by_role("button", name="Start").click()
+    until("the wish", lambda: "platform.acme.io/resume" in annotations(cluster))

@@ -229,3 +229,100 @@ def test_no_secret_is_in_the_portals_log(alice: Browser, places: object) -> None
     for cookie in alice.http.cookies:
         assert cookie.value and cookie.value not in log
     assert "the-secret-of-the-portal" not in log
+
+
+RUN = {"startedAt": "2026-01-01T00:00:00Z", "limits": {"maxLifetime": "10h"}}
+PATH = "/api/v1/workspaces/dev-alice/mine"
+FROM_GIT = "argocd.argoproj.io/tracking-id=team:platform.acme.io/x:dev-alice/mine"
+
+
+@pytest.fixture
+def mine(alice: Browser, cluster: Cluster) -> Browser:
+    """alice, with a workspace that runs."""
+    alice.writes("POST", "/api/v1/workspaces", {"name": "mine"})
+    cluster.status("dev-alice", "mine", {**READY, "lifecycle": RUN})
+    until("the workspace to run", lambda: alice.get(PATH).json()["phase"] == "Ready")
+    return alice
+
+
+def annotations(cluster: Cluster) -> dict[str, str]:
+    found: dict[str, str] = cluster.get(CLAIMS, "dev-alice", "mine")["metadata"].get(
+        "annotations", {}
+    )
+    return found
+
+
+def test_a_person_stops_starts_and_extends(mine: Browser, cluster: Cluster) -> None:
+    """Wishes are annotations, so they work for claims from git, too."""
+    cluster.kubectl("annotate", CLAIMS, "mine", "-n", "dev-alice", FROM_GIT)
+    until("the portal to know", lambda: mine.get(PATH).json().get("fromGit"))
+    extended = mine.writes("POST", f"{PATH}/extend", {"by": "4h"})
+    assert extended.status_code == 202, extended.text
+    asked = annotations(cluster)["platform.acme.io/extend-until"]
+    assert asked > "2026-01-01T14:00:00Z"
+    extension = {
+        "askedUntil": asked,
+        "grantedUntil": "2026-01-01T12:00:00Z",
+        "message": "the policy allows 2h",
+    }
+    cluster.status("dev-alice", "mine", {"lifecycle": {**RUN, "extension": extension}})
+    told = until("the answer", lambda: mine.get(PATH).json().get("extension"))
+    assert told == extension
+
+    stopped = mine.writes("POST", f"{PATH}/stop")
+    assert stopped.status_code == 202
+    assert "platform.acme.io/stop" in annotations(cluster)
+    cluster.status("dev-alice", "mine", {"phase": "Stopped"})
+    until("the stop", lambda: mine.get(PATH).json()["phase"] == "Stopped")
+    # What is so already needs nothing.
+    assert mine.writes("POST", f"{PATH}/stop").status_code == 200
+    refused = mine.writes("POST", f"{PATH}/extend", {"by": "4h"})
+    assert refused.status_code == 409 and "start it first" in refused.json()["detail"]
+    assert mine.writes("POST", f"{PATH}/start").status_code == 202
+    assert "platform.acme.io/resume" in annotations(cluster)
+
+
+def test_nobody_else_stops_starts_or_extends(mine: Browser, bob: Browser) -> None:
+    for action, body in (("stop", None), ("start", None), ("extend", {"by": "1h"})):
+        assert bob.writes("POST", f"{PATH}/{action}", body).status_code == 404
+        foreign = {"Sec-Fetch-Site": "cross-site"}
+        refused = mine.writes("POST", f"{PATH}/{action}", body, **foreign)
+        assert refused.status_code == 403
+    assert bob.get(f"{PATH}/parameters").status_code == 404
+    refused = bob.writes("PATCH", f"{PATH}/parameters", {}, **{"If-Match": "x"})
+    assert refused.status_code == 404
+
+
+def test_of_two_who_edit_one_claim_the_second_is_told(
+    mine: Browser, cluster: Cluster
+) -> None:
+    path = f"{PATH}/parameters"
+    shown = mine.get(path)
+    tag = {"If-Match": shown.headers["ETag"]}
+    before = shown.json()
+    assert before["owner"] == "alice"
+    older, newer = {"opencvVersion": "4.8.0"}, {"opencvVersion": "4.10.0"}
+    assert mine.writes("PATCH", path, older).status_code == 428
+    # The status may change in between: it is not what was edited.
+    cluster.status("dev-alice", "mine", {"message": "changed"})
+    first = mine.writes("PATCH", path, older, **tag)
+    assert first.status_code == 200, first.text
+    second = mine.writes("PATCH", path, newer, **tag)
+    assert second.status_code == 412 and "look at it again" in second.json()["detail"]
+    assert mine.get(path).json()["opencvVersion"] == "4.8.0"
+    again = {"If-Match": first.headers["ETag"]}
+    wrong = mine.writes("PATCH", path, {"owner": "bob"}, **again)
+    assert wrong.status_code == 422 and "immutable" in wrong.text
+    removed = mine.writes("PATCH", path, {"opencvVersion": None}, **again)
+    assert removed.json() == before
+
+
+def test_parameters_of_a_claim_from_git_are_changed_in_git(
+    mine: Browser, cluster: Cluster
+) -> None:
+    path = f"{PATH}/parameters"
+    tag = {"If-Match": mine.get(path).headers["ETag"]}
+    cluster.kubectl("annotate", CLAIMS, "mine", "-n", "dev-alice", FROM_GIT)
+    until("the portal to know", lambda: mine.get(PATH).json().get("fromGit"))
+    refused = mine.writes("PATCH", path, {"opencvVersion": "4.8.0"}, **tag)
+    assert refused.status_code == 409 and "git" in refused.json()["detail"]

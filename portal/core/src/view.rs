@@ -1,5 +1,6 @@
 //! What a person sees of a claim.
 
+use api::lifecycle::ExtensionStatus;
 use devctl_core::object::version;
 use devctl_core::workspace::Workspace;
 use jiff::Timestamp;
@@ -44,6 +45,9 @@ pub struct Row {
     /// Why it stops next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stops_because: Option<String>,
+    /// The extension of the run that was asked for last, and what was granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extension: Option<ExtensionStatus>,
     /// US dollars an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hourly_usd: Option<f64>,
@@ -77,11 +81,25 @@ impl Row {
             host_keys: workspace.host_keys().into_iter().map(Into::into).collect(),
             stops_at: workspace.stops_at(),
             stops_because: text(claim, "/status/lifecycle/stopsBecause"),
+            extension: workspace.typed("/status/lifecycle/extension"),
             hourly_usd: workspace.cost("hourlyUsd"),
             so_far_usd: workspace.cost("soFarUsd"),
             from_git: workspace.is_from_git(),
         }
     }
+}
+
+/// The parameters of a claim, and the tag of this state of them. It changes when somebody changes the claim, and
+/// not with its status.
+pub fn parameters(claim: &Value) -> (Value, String) {
+    let parameters = claim.pointer("/spec/parameters").cloned();
+    let uid = text(claim, "/metadata/uid").unwrap_or_default();
+    let generation = claim.pointer("/metadata/generation");
+    let generation = generation.and_then(Value::as_u64).unwrap_or_default();
+    (
+        parameters.unwrap_or_default(),
+        format!("\"{uid}/{generation}\""),
+    )
 }
 
 /// A workspace in the shape of the first API.
@@ -128,7 +146,13 @@ mod tests {
             "status": {
                 "phase": "Ready", "ssh": "ssh developer@203.0.113.7", "machine": "g5.xlarge",
                 "instanceType": "g5.xlarge", "instanceId": "i-1", "publicIp": "203.0.113.7",
-                "lifecycle": {"stopsAt": "2026-01-02T00:00:00Z", "stopsBecause": "Idle"},
+                "lifecycle": {
+                    "stopsAt": "2026-01-02T00:00:00Z", "stopsBecause": "Idle",
+                    "extension": {
+                        "askedUntil": "2026-01-03T00:00:00Z",
+                        "grantedUntil": "2026-01-02T12:00:00Z", "message": "the policy allows 12h",
+                    },
+                },
                 "cost": {"hourlyUsd": 0.5, "soFarUsd": 1.25},
                 "internal": {"secret": "of the function"},
             },
@@ -145,6 +169,10 @@ mod tests {
                 "created": "2026-01-01T00:00:00Z", "owner": "alice", "phase": "Ready",
                 "machine": "g5.xlarge", "ssh": "ssh developer@203.0.113.7",
                 "stopsAt": "2026-01-02T00:00:00Z", "stopsBecause": "Idle",
+                "extension": {
+                    "askedUntil": "2026-01-03T00:00:00Z",
+                    "grantedUntil": "2026-01-02T12:00:00Z", "message": "the policy allows 12h",
+                },
                 "hourlyUsd": 0.5, "soFarUsd": 1.25,
             })
         );
@@ -163,6 +191,17 @@ mod tests {
                 "creationTimestamp": "2026-01-01T00:00:00Z",
             })
         );
+    }
+
+    #[test]
+    fn the_tag_of_parameters_changes_with_the_claim_and_not_with_its_status() {
+        let mut one = claim();
+        one["metadata"]["generation"] = json!(3);
+        assert_eq!(parameters(&one).1, "\"u-1/3\"");
+        one["status"]["phase"] = json!("Stopped");
+        one["metadata"]["resourceVersion"] = json!("43");
+        assert_eq!(parameters(&one).1, "\"u-1/3\"");
+        assert_eq!(parameters(&one).0["instanceType"], "g4dn.xlarge");
     }
 
     #[test]

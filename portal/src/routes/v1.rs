@@ -9,7 +9,7 @@ use devctl_core::workspace::Workspace;
 use http::{HeaderMap, StatusCode};
 use portal_core::account::Account;
 use portal_core::problem::Problem;
-use portal_core::view::Row;
+use portal_core::view::{self, Row};
 use portal_core::visible::Visible;
 use portal_core::wish;
 use serde_json::{Value, json};
@@ -53,15 +53,10 @@ pub(crate) async fn show(
     signed: SignedIn,
     Path((namespace, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
-    if !visible(&portal, &signed).has(&namespace) {
-        return Err(absent(&namespace, &name).into());
-    }
-    let state = portal.mirror.read().map_err(broken)?;
-    let found = state.claim(&namespace, &name);
-    let claim = found.ok_or_else(|| absent(&namespace, &name))?;
+    let claim = &seen_claim(&portal, &signed, &namespace, &name)?;
     let part = |pointer: &str| claim.pointer(pointer).cloned().unwrap_or_default();
     let mut shown = json!(Row::new(claim));
-    shown["parameters"] = part("/spec/parameters");
+    shown["parameters"] = view::parameters(claim).0;
     shown["conditions"] = part("/status/conditions");
     shown["lifecycle"] = part("/status/lifecycle");
     shown["activity"] = part("/status/activity");
@@ -130,30 +125,58 @@ pub(super) async fn removed(
     namespace: &str,
     name: &str,
 ) -> Result<(), Problem> {
-    if namespace != account.namespace.as_str() {
-        return Err(absent(namespace, name));
+    let claim = own_claim(portal, account, namespace, name)?;
+    let workspace = Workspace::new(&claim);
+    if workspace.is_from_git() {
+        let detail = format!(
+            "Argo CD keeps workspace {namespace}/{name} as it is in git, and would make it again: \
+             remove its file from git"
+        );
+        return Err(managed_by_git(detail));
     }
-    let uid = {
-        let state = portal.mirror.read().map_err(broken)?;
-        let found = state.claim(namespace, name);
-        let workspace = Workspace::new(found.ok_or_else(|| absent(namespace, name))?);
-        if workspace.is_from_git() {
-            let title = "Git has this workspace";
-            let detail = format!(
-                "Argo CD keeps workspace {namespace}/{name} as it is in git, and would make it again: \
-                 remove its file from git"
-            );
-            return Err(Problem::new(409, "managed-by-git", title, detail));
-        }
-        workspace.uid().to_owned()
-    };
+    let uid = workspace.uid();
     let request = request_id(headers);
     let answer = AsPerson::new(&portal.client, account, request)
-        .delete(name, &uid)
+        .delete(name, uid)
         .await;
     let object = format!("workspace {namespace}/{name}");
     audit(signed, request, "delete", &object, answer.as_ref().err());
     answer
+}
+
+/// A claim that the person sees.
+pub(super) fn seen_claim(
+    portal: &Portal,
+    signed: &SignedIn,
+    namespace: &str,
+    name: &str,
+) -> Result<Value, Problem> {
+    if !visible(portal, signed).has(namespace) {
+        return Err(absent(namespace, name));
+    }
+    let state = portal.mirror.read().map_err(broken)?;
+    let found = state.claim(namespace, name).cloned();
+    found.ok_or_else(|| absent(namespace, name))
+}
+
+/// A claim that the person may change, as the mirror has it.
+pub(super) fn own_claim(
+    portal: &Portal,
+    account: &Account,
+    namespace: &str,
+    name: &str,
+) -> Result<Value, Problem> {
+    if namespace != account.namespace.as_str() {
+        return Err(absent(namespace, name));
+    }
+    let state = portal.mirror.read().map_err(broken)?;
+    let found = state.claim(namespace, name).cloned();
+    found.ok_or_else(|| absent(namespace, name))
+}
+
+/// A change that Argo CD would undo.
+pub(super) fn managed_by_git(detail: String) -> Problem {
+    Problem::new(409, "managed-by-git", "Git has this workspace", detail)
 }
 
 /// The claims that a person sees: those of the namespace of their account.

@@ -1,8 +1,9 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { type Me, ask } from "./api";
 import { Create } from "./pages/Create";
+import { Workspace } from "./pages/Workspace";
 import { Workspaces } from "./pages/Workspaces";
-import { snapshot, subscribe } from "./stream/store";
+import { type State, snapshot, subscribe } from "./stream/store";
 import { text } from "./text";
 
 export function App() {
@@ -48,14 +49,38 @@ export function App() {
             <p>{me.problem}</p>
           </section>
         ) : (
-          <>
-            <Workspaces rows={state.rows} staleSince={state.staleSince} onNote={setNote} />
-            <Create onNote={setNote} />
-          </>
+          <Page state={state} onNote={setNote} />
         )}
       </main>
     </>
   );
+}
+
+// The page of the address: all workspaces, or one.
+function Page({ state, onNote }: { state: State; onNote: (note: string) => void }) {
+  const [, kind, ...name] = window.location.pathname.split("/");
+  if (kind === "workspaces" && name.length === 2) {
+    const chosen = name.join("/");
+    if (!state.rows) return <p>{text.loading}</p>;
+    return (
+      <>
+        <Stale since={state.staleSince} />
+        <Workspace row={state.rows.get(chosen)} name={chosen} onNote={onNote} />
+      </>
+    );
+  }
+  return (
+    <>
+      <Stale since={state.staleSince} />
+      <Workspaces rows={state.rows} onNote={onNote} />
+      <Create onNote={onNote} />
+    </>
+  );
+}
+
+function Stale({ since }: { since: number | undefined }) {
+  if (since === undefined) return null;
+  return <p role="alert">{text.stale(new Date(since).toLocaleTimeString())}</p>;
 }
 
 const here = () => window.location.pathname + window.location.search;

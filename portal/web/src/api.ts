@@ -14,6 +14,7 @@ export type Row = {
   hostKeys?: string[];
   stopsAt?: string;
   stopsBecause?: string;
+  extension?: { askedUntil: string; grantedUntil?: string; message?: string };
   hourlyUsd?: number;
   soFarUsd?: number;
   fromGit?: boolean;

@@ -4,11 +4,10 @@ import { text } from "../text";
 
 type Props = {
   rows: ReadonlyMap<string, Row> | undefined;
-  staleSince: number | undefined;
   onNote: (note: string) => void;
 };
 
-export function Workspaces({ rows, staleSince, onNote }: Props) {
+export function Workspaces({ rows, onNote }: Props) {
   const [chosen, setChosen] = useState<Row>();
   useReady(rows, onNote);
   if (!rows) return <p>{text.loading}</p>;
@@ -16,9 +15,6 @@ export function Workspaces({ rows, staleSince, onNote }: Props) {
   return (
     <section aria-labelledby="workspaces">
       <h2 id="workspaces">{text.workspaces}</h2>
-      {staleSince !== undefined && (
-        <p role="alert">{text.stale(new Date(staleSince).toLocaleTimeString())}</p>
-      )}
       {sorted.length === 0 ? (
         <p>{text.empty}</p>
       ) : (
@@ -51,7 +47,9 @@ export function Workspaces({ rows, staleSince, onNote }: Props) {
 function Line({ row, onRemove }: { row: Row; onRemove: (row: Row) => void }) {
   return (
     <tr>
-      <th scope="row">{row.name}</th>
+      <th scope="row">
+        <a href={`/workspaces/${row.namespace}/${row.name}`}>{row.name}</a>
+      </th>
       <td>
         <span className={`phase ${row.phase === "Ready" ? "good" : ""}`}>{row.phase}</span>
         {row.message && <small>{row.message}</small>}

@@ -8,7 +8,8 @@ import { pause } from "./pause";
 declare const self: { onconnect: ((event: MessageEvent) => void) | null };
 
 const pages = new Set<MessagePort>();
-let rows = new Map<string, Row>();
+// Nothing until the first list.
+let rows: Map<string, Row> | undefined;
 let asOf = 0;
 let state: "begins" | "live" | "stale" | "ended" = "begins";
 let failures = 0;
@@ -19,7 +20,7 @@ self.onconnect = (event) => {
   pages.add(page);
   page.onmessage = () => pages.delete(page);
   page.start();
-  if (state === "live" || state === "stale") page.postMessage(all());
+  if (rows) page.postMessage(all(rows));
   if (state === "stale") page.postMessage({ kind: "stale", asOf } satisfies Message);
   // Somebody may have signed in since.
   if (state === "ended") begin();
@@ -37,12 +38,14 @@ async function list() {
   if (answer?.status === 401) return end();
   if (!answer?.ok) return again();
   const listed = (await answer.json()) as { version: number; items: Row[] };
-  rows = new Map(listed.items.map((row) => [key(row), row]));
-  tell(all());
-  follow(listed.version);
+  const found = new Map(listed.items.map((row) => [key(row), row]));
+  rows = found;
+  asOf = Date.now();
+  tell(all(found));
+  follow(listed.version, found);
 }
 
-function follow(version: number) {
+function follow(version: number, rows: Map<string, Row>) {
   const source = new EventSource(`/api/v1/watch?since=${version}`);
   const on = (kind: string, act: (data: string) => void) => {
     source.addEventListener(kind, (event) => {
@@ -98,12 +101,11 @@ function stale() {
 
 function end() {
   state = "ended";
-  rows = new Map();
+  rows = undefined;
   tell({ kind: "ended" });
 }
 
-function all(): Message {
-  if (state === "begins") asOf = Date.now();
+function all(rows: Map<string, Row>): Message {
   return { kind: "rows", rows: [...rows.values()], asOf };
 }
 

@@ -1,0 +1,175 @@
+import { useEffect, useState } from "react";
+import { Refused, type Row, ask } from "../api";
+import { text } from "../text";
+import { Command } from "./Command";
+
+type Condition = {
+  type: string;
+  status: string;
+  reason?: string;
+  message?: string;
+  lastTransitionTime?: string;
+};
+type Whole = Row & { conditions?: Condition[] };
+
+type Props = { row: Row | undefined; name: string; onNote: (note: string) => void };
+
+// One workspace: how to enter it, when it stops, and why it is as it is. `row` comes by the stream, so the page
+// follows without being loaded again.
+export function Workspace({ row, name, onNote }: Props) {
+  if (!row) return <p>{text.noSuch(name)}</p>;
+  return (
+    <article aria-labelledby="workspace">
+      <p>
+        <a href="/">{text.back}</a>
+      </p>
+      <h2 id="workspace">{row.name}</h2>
+      <p>
+        <span className={`phase ${row.phase === "Ready" ? "good" : ""}`}>{row.phase}</span>
+        {row.machine && ` · ${row.machine}`}
+        {row.message && <small>{row.message}</small>}
+      </p>
+      <Connect row={row} />
+      <Run row={row} onNote={onNote} />
+      <Cost row={row} />
+      <Conditions row={row} />
+    </article>
+  );
+}
+
+function Connect({ row }: { row: Row }) {
+  const isReady = row.phase === "Ready" && row.ssh !== undefined;
+  return (
+    <section aria-labelledby="connect">
+      <h3 id="connect">{text.connect}</h3>
+      {isReady ? <Command command={row.ssh ?? ""} /> : <p>{text.connectNone}</p>}
+      {isReady && row.hostKeys && (
+        <details>
+          <summary>{text.hostKeys}</summary>
+          {row.hostKeys.map((key) => (
+            <Command key={key} command={`${row.name}.ws ${key}`} />
+          ))}
+        </details>
+      )}
+      {isReady && !row.hostKeys && <small>{text.noHostKeys}</small>}
+    </section>
+  );
+}
+
+const EXTENSIONS = ["1h", "4h"];
+const RUNS = ["Ready", "Provisioning", "Interrupted", "Queued"];
+const STOPPED = ["Stopped", "Expired", "Stopping"];
+
+function Run({ row, onNote }: { row: Row; onNote: (note: string) => void }) {
+  const [problem, setProblem] = useState("");
+  async function act(action: string, note: string, body?: unknown) {
+    setProblem("");
+    try {
+      await ask("POST", `/api/v1/workspaces/${row.namespace}/${row.name}/${action}`, body);
+      onNote(note);
+    } catch (error) {
+      setProblem(error instanceof Refused ? error.message : text.failed);
+    }
+  }
+  return (
+    <section aria-labelledby="run">
+      <h3 id="run">{text.lifecycle}</h3>
+      <p>
+        {row.stopsAt
+          ? text.stopsIn(new Date(row.stopsAt).toLocaleString(), row.stopsBecause ?? "")
+          : text.stopsNever}
+      </p>
+      <Extension row={row} />
+      {problem && <p role="alert">{problem}</p>}
+      {RUNS.includes(row.phase) && (
+        <>
+          {EXTENSIONS.map((by) => (
+            <button key={by} onClick={() => act("extend", text.extended(by), { by })}>
+              {text.extendBy(by)}
+            </button>
+          ))}
+          <button onClick={() => act("stop", text.stopping(row.name))}>{text.stop}</button>
+        </>
+      )}
+      {STOPPED.includes(row.phase) && (
+        <button onClick={() => act("start", text.starting(row.name))}>{text.start}</button>
+      )}
+    </section>
+  );
+}
+
+// What was asked for and what was granted are two things: the policy or the budget may have cut it.
+function Extension({ row }: { row: Row }) {
+  if (!row.extension) return null;
+  const { askedUntil, grantedUntil, message } = row.extension;
+  const shown = (time: string) => new Date(time).toLocaleString();
+  if (!grantedUntil) return <p role="alert">{text.refusedExtension(message ?? "")}</p>;
+  if (message) {
+    return <p>{text.grantedLess(shown(askedUntil), shown(grantedUntil), message)}</p>;
+  }
+  return <p>{text.granted(shown(grantedUntil))}</p>;
+}
+
+function Cost({ row }: { row: Row }) {
+  if (row.hourlyUsd === undefined) return null;
+  return (
+    <section aria-labelledby="cost">
+      <h3 id="cost">{text.cost}</h3>
+      <p>
+        {text.perHour(dollars.format(row.hourlyUsd))}
+        {row.soFarUsd !== undefined && ` · ${text.soFar(dollars.format(row.soFarUsd))}`}
+      </p>
+    </section>
+  );
+}
+
+// Conditions are not in the stream: the page asks for them when the workspace changes.
+function Conditions({ row }: { row: Row }) {
+  const [whole, setWhole] = useState<Whole>();
+  useEffect(() => {
+    let isWanted = true;
+    const path = `/api/v1/workspaces/${row.namespace}/${row.name}`;
+    ask<Whole>("GET", path).then(
+      (found) => isWanted && setWhole(found),
+      () => undefined,
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [row]);
+  if (!whole?.conditions?.length) return null;
+  return (
+    <section aria-labelledby="conditions">
+      <h3 id="conditions">{text.conditions}</h3>
+      <div className="wide">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{text.condition}</th>
+              <th scope="col">{text.conditionStatus}</th>
+              <th scope="col">{text.reason}</th>
+              <th scope="col">{text.since}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {whole.conditions.map((one) => (
+              <tr key={one.type}>
+                <th scope="row">{one.type}</th>
+                <td>{one.status}</td>
+                <td>
+                  {one.reason}
+                  {one.message && <small>{one.message}</small>}
+                </td>
+                <td>
+                  {one.lastTransitionTime && new Date(one.lastTransitionTime).toLocaleString()}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+const dollars = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });
