@@ -7,15 +7,15 @@ use http::header::{COOKIE, HeaderMap, HeaderName};
 use http::request::Parts;
 use jiff::Timestamp;
 use kube::Client;
-use portal_core::account::Account;
+use portal_core::identity::Person;
 use portal_core::problem::Problem;
 
 use crate::configuration::Configuration;
 use crate::metrics::Metrics;
 use crate::mirror::Mirror;
 use crate::oidc::Provider;
-use crate::people::People;
 use crate::refusal::Refusal;
+use crate::rights::{Actor, Rights};
 use crate::sessions::{Current, Sessions};
 
 /// The name of a session's cookie. Browsers take a cookie with this prefix from the host itself only, and
@@ -36,8 +36,8 @@ pub(crate) struct Portal {
     pub(crate) client: Client,
     /// The claims.
     pub(crate) mirror: Mirror,
-    /// The `DevUser`s.
-    pub(crate) people: People,
+    /// As whom the portal acts, and what people see.
+    pub(crate) rights: Rights,
     /// The provider of identities.
     pub(crate) provider: Provider,
     /// Who is signed in.
@@ -53,13 +53,14 @@ pub(crate) type Shared = Arc<Portal>;
 pub(crate) struct SignedIn(pub(crate) Current);
 
 impl SignedIn {
-    /// The person's account.
-    pub(crate) fn account(&self, portal: &Portal) -> Result<Account, Problem> {
-        let found = portal.people.account(&self.0.session.person);
-        found.map_err(|none| {
-            let title = "You have no workspaces here";
-            Problem::new(403, "no-account", title, none.to_string())
-        })
+    /// The person.
+    pub(crate) fn person(&self) -> &Person {
+        &self.0.session.person
+    }
+
+    /// The person as somebody who changes something.
+    pub(crate) async fn actor(&self, portal: &Portal) -> Result<Actor, Problem> {
+        portal.rights.actor(self.person()).await
     }
 }
 

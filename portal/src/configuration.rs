@@ -19,6 +19,19 @@ pub(crate) struct Configuration {
     /// Which groups count.
     #[serde(default)]
     pub(crate) groups: Groups,
+    /// As whom the portal acts for people.
+    #[serde(default)]
+    pub(crate) act_as: ActAs,
+}
+
+/// As whom the portal acts for people.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub(crate) enum ActAs {
+    /// As the service account of the person's namespace.
+    #[default]
+    Account,
+    /// As the person.
+    Person,
 }
 
 /// The portal at the provider of identities.

@@ -1,7 +1,7 @@
 //! The portal: a browser and an HTTP API in front of claims, as the person who uses them.
 //!
 //! A request comes through [`server`] to [`routes`]. [`sessions`] says who is signed in, by [`oidc`];
-//! [`people`] has everybody's account. Reads are from [`mirror`]; writes go to the API server as the
+//! [`rights`] says as whom the portal acts for them. Reads are from [`mirror`]; writes go to the API server as the
 //! person, by [`cluster`]. The portal keeps nothing but sessions: claims are in Kubernetes.
 #![cfg_attr(
     test,
@@ -21,6 +21,11 @@ use kube::Client;
 use tokio::net::TcpListener;
 use tracing::{error, info};
 
+use crate::access::Access;
+use crate::configuration::ActAs;
+use crate::rights::Rights;
+
+mod access;
 mod app;
 mod cluster;
 mod configuration;
@@ -30,6 +35,7 @@ mod mirror;
 mod oidc;
 mod people;
 mod refusal;
+mod rights;
 mod routes;
 mod seal;
 mod server;
@@ -93,10 +99,15 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let provider = oidc::Provider::new(issuer, id, secret, redirect, trusted)?;
 
     let client = Client::try_default().await?;
+    let people = people::People::follow(client.clone()).await?;
+    let rights = match configuration.act_as {
+        ActAs::Account => Rights::Account(people),
+        ActAs::Person => Rights::Person(people, Access::follow(client.clone()).await),
+    };
     let portal = app::Portal {
         origin: configuration.public_url.origin().ascii_serialization(),
         mirror: mirror::Mirror::follow(client.clone()).await?,
-        people: people::People::follow(client.clone()).await?,
+        rights,
         sessions: sessions::Sessions::follow(client.clone(), &arguments.namespace).await?,
         configuration,
         client,

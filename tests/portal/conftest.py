@@ -20,7 +20,7 @@ from processes import listens, port, running, until
 CLIENT = "gpu-portal"
 # bcrypt of "password".
 HASH = "$2a$10$2b2cU8CPhOTaGrs1HRQuAueS7JTT5ZHsHSzYiFPm1leZck7Mc8T4W"
-PEOPLE = ("alice", "bob", "nobody")
+PEOPLE = ("alice", "bob", "carol", "nobody")
 XTASK = os.environ.get("XTASK_PROGRAM", str(ROOT / "target/debug/xtask"))
 PORTAL = os.environ.get("GPU_PORTAL", str(ROOT / "target/debug/gpu-portal"))
 
@@ -41,6 +41,8 @@ class Places:
     dex_port: int
     portal_port: int
     metrics_port: int
+    # Of a portal that acts as the persons themselves.
+    persons_port: int
 
     @property
     def issuer(self) -> str:
@@ -54,7 +56,7 @@ class Places:
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     folder = tmp_path_factory.mktemp("portal")
-    return Places(folder, certificate_files.make(folder), port(), port(), port())
+    return Places(folder, certificate_files.make(folder), *(port() for _ in range(4)))
 
 
 @pytest.fixture(scope="session")
@@ -105,7 +107,7 @@ def dex(places: Places) -> Iterator[str]:
                 "hash": HASH,
                 "username": name,
                 "userID": name,
-                "groups": ["vision", "everybody"],
+                "groups": ["platform"] if name == "carol" else ["vision", "everybody"],
             }
             for name in PEOPLE
         ],
@@ -114,7 +116,10 @@ def dex(places: Places) -> Iterator[str]:
                 "id": CLIENT,
                 "name": "GPU portal",
                 "secret": "the-secret-of-the-portal",
-                "redirectURIs": [f"{places.portal}/login/callback"],
+                "redirectURIs": [
+                    f"https://localhost:{number}/login/callback"
+                    for number in (places.portal_port, places.persons_port)
+                ],
             }
         ],
     }
@@ -163,7 +168,8 @@ def cluster(places: Places, authentication: Path) -> Iterator[Cluster]:
 def prepared(cluster: Cluster) -> None:
     cluster.apply(*definitions())
     cluster.kubectl("wait", "crd", "--all", "--for=condition=Established")
-    for name in ("rights", "constrained-impersonation"):
+    impersonation = "constrained-impersonation"
+    for name in ("rights", impersonation):
         manifest = ROOT / f"portal/manifests/{name}.yaml"
         cluster.kubectl("apply", "-f", str(manifest))
     cluster.kubectl("apply", "-f", str(ROOT / "examples/platform/cluster-rbac.yaml"))
@@ -191,7 +197,7 @@ def start(
     secret.write_text("the-secret-of-the-portal\n")
 
     def start(
-        authentication: Path, number: int, name: str, metrics: int = 0
+        authentication: Path, number: int, name: str, metrics: int = 0, **more: object
     ) -> "running":
         config = places.folder / f"{name}.yaml"
         config.write_text(
@@ -200,7 +206,8 @@ def start(
                     "publicUrl": f"https://localhost:{number}",
                     "authentication": str(authentication),
                     "client": {"id": CLIENT, "secretFile": str(secret)},
-                    "groups": {"include": ["acme:vis*"]},
+                    "groups": {"include": ["acme:vis*", "acme:platform"]},
+                    **more,
                 }
             )
         )

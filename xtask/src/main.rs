@@ -22,6 +22,7 @@ mod licences;
 mod oci;
 mod package;
 mod planted;
+mod portal;
 mod process;
 mod python;
 mod release;

@@ -11,6 +11,7 @@ use local_cluster::progress::Progress;
 use local_cluster::{Cluster, emulator, mirror};
 
 use crate::package;
+use crate::process::output;
 
 #[derive(Args)]
 pub(crate) struct Suite {
@@ -111,6 +112,12 @@ fn pytest(suite: &Suite, folder: &Path, chosen: &[String]) -> Result<ExitCode, B
 /// Runs Python with the given arguments.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     said(python().and_then(|mut python| ran(python.args(&arguments.arguments))))
+}
+
+/// Runs a script in the locked environment.
+pub(crate) fn script(path: &Path) -> Result<(), Box<dyn Error>> {
+    output(python()?.arg(path))?;
+    Ok(())
 }
 
 /// The manifests of third-party providers' kinds, as a list of paths.

@@ -28,6 +28,7 @@ const AMI_BUILDER: &str = "gpu-workspace-image";
 const AGENT_REPOSITORY: &str = "images/agent";
 /// The image of the bastion.
 const BASTION_REPOSITORY: &str = "images/bastion";
+const PORTAL_REPOSITORY: &str = "images/portal";
 const HOSTILE_REPOSITORY: &str = "images/hostile";
 /// A shell's exit status for a missing program (POSIX, "Exit Status for Commands").
 const NO_SUCH_PROGRAM: i32 = 127;
@@ -66,6 +67,13 @@ enum Action {
     },
     /// Build the image of the bastion and push it; prints its reference
     Bastion {
+        #[command(flatten)]
+        shape: crate::standalone::Shape,
+        #[command(flatten)]
+        destination: Destination,
+    },
+    /// Build the image of the portal, with its app, and push it; prints its reference
+    Portal {
         #[command(flatten)]
         shape: crate::standalone::Shape,
         #[command(flatten)]
@@ -142,6 +150,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Action::Bastion { shape, destination } => {
             program(BASTION_REPOSITORY, destination, progress, |layout| {
                 crate::bastion::image(shape, layout, progress)
+            })
+        }
+        Action::Portal { shape, destination } => {
+            program(PORTAL_REPOSITORY, destination, progress, |layout| {
+                crate::portal::image(shape, layout, progress)
             })
         }
         Action::Hostile { shape, destination } => {

@@ -13,7 +13,7 @@ const LONGEST: usize = 256;
 const MOST_GROUPS: usize = 200;
 
 /// A person, as the API server knows them.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, Deserialize)]
 pub struct Person {
     /// The name of the user.
     pub user: String,

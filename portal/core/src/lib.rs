@@ -1,7 +1,7 @@
 //! The portal, without side effects.
 //!
 //! [`identity`] says who a person is, from the claims of a token. [`account`] finds the person's
-//! `DevUser`. [`visible`] says whose claims they see. [`view`] is what they see of one. [`ring`] has the
+//! `DevUser`. [`bindings`] and [`visible`] say whose claims they see. [`view`] is what they see of one. [`ring`] has the
 //! changes of all claims, for open pages. [`wish`] is what they ask for. [`problem`] is what is said when
 //! something is refused. [`origin`] tells a request of the portal's own page from others.
 #![cfg_attr(
@@ -14,6 +14,7 @@
 )]
 
 pub mod account;
+pub mod bindings;
 pub mod identity;
 pub mod origin;
 pub mod problem;

@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// The fields of the first API.
 const PLAIN: [&str; 3] = ["owner", "instanceType", "opencvVersion"];
 /// The fields of a workspace in the versioned API.
-const FIELDS: [&str; 2] = ["name", "parameters"];
+const FIELDS: [&str; 3] = ["name", "namespace", "parameters"];
 /// How much of an owner's name is in the name of a workspace.
 const OWNER_IN_NAME: usize = 30;
 
@@ -55,8 +55,18 @@ pub fn plain(
     Ok(claim(&name, account, parameters))
 }
 
-/// The claim for a body of the versioned API: `{name, parameters}`.
-pub fn workspace(body: &Value, account: &Account) -> Result<Value, Problem> {
+/// Where a person may make workspaces.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The person's account, if they have one.
+    pub account: Option<&'a Account>,
+    /// Whether they may name another namespace. Kubernetes decides what they may do there.
+    pub chooses_namespace: bool,
+}
+
+/// The claim for a body of the versioned API: `{name, namespace, parameters}`. In the namespace of the person's
+/// account, the owner is the account's.
+pub fn workspace(body: &Value, place: Place<'_>) -> Result<Value, Problem> {
     let fields = object(body, &FIELDS)?;
     let name = text(fields, "name")?.unwrap_or_default();
     let name: Name = name
@@ -66,11 +76,13 @@ pub fn workspace(body: &Value, account: &Account) -> Result<Value, Problem> {
         None => Map::new(),
         Some(Value::Object(parameters)) => parameters.clone(),
         Some(_) => {
-            return Err(Problem::invalid(
-                "/parameters",
-                "parameters: must be an object",
-            ));
+            let detail = "parameters: must be an object";
+            return Err(Problem::invalid("/parameters", detail));
         }
+    };
+    let namespace = namespace(text(fields, "namespace")?, place)?;
+    let Some(account) = place.account.filter(|one| one.namespace == namespace) else {
+        return Ok(manifest(name.as_str(), &namespace, &parameters));
     };
     if parameters
         .get("owner")
@@ -85,13 +97,34 @@ pub fn workspace(body: &Value, account: &Account) -> Result<Value, Problem> {
     Ok(claim(name.as_str(), account, parameters))
 }
 
-/// A claim has a name and parameters. Crossplane's own fields are the platform's.
+fn namespace(asked: Option<&str>, place: Place<'_>) -> Result<Name, Problem> {
+    let wrong = |detail: String| Problem::invalid("/namespace", format!("namespace: {detail}"));
+    let own = place.account.map(|account| &account.namespace);
+    let Some(asked) = asked else {
+        return own
+            .cloned()
+            .ok_or_else(|| wrong("name one, because you have none of your own".into()));
+    };
+    let asked: Name = asked.parse().map_err(wrong)?;
+    if place.chooses_namespace || own == Some(&asked) {
+        return Ok(asked);
+    }
+    let own = own.map_or_else(String::new, |own| format!(": yours is {own}"));
+    Err(wrong(format!("workspaces are made in one's own{own}")))
+}
+
+/// A claim of the person's account.
 fn claim(name: &str, account: &Account, mut parameters: Map<String, Value>) -> Value {
     parameters.insert("owner".into(), account.owner.clone().into());
+    manifest(name, &account.namespace, &parameters)
+}
+
+/// A claim has a name and parameters. Crossplane's own fields are the platform's.
+fn manifest(name: &str, namespace: &Name, parameters: &Map<String, Value>) -> Value {
     json!({
         "apiVersion": Kind::Claim.api_version(),
         "kind": Kind::Claim.kind(),
-        "metadata": {"name": name, "namespace": account.namespace.as_str()},
+        "metadata": {"name": name, "namespace": namespace.as_str()},
         "spec": {"parameters": parameters},
     })
 }
@@ -138,6 +171,15 @@ mod tests {
         (person, account)
     }
 
+    fn placed(body: &Value, chooses_namespace: bool) -> Result<Value, Problem> {
+        let account = alice().1;
+        let place = Place {
+            account: Some(&account),
+            chooses_namespace,
+        };
+        workspace(body, place)
+    }
+
     fn plainly(body: &Value) -> Result<Value, Problem> {
         let (person, account) = alice();
         let now = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
@@ -174,7 +216,7 @@ mod tests {
             );
         }
         let body = json!({"name": "x", "parameters": {"owner": "bob"}});
-        let problem = workspace(&body, &alice().1).unwrap_err();
+        let problem = placed(&body, false).unwrap_err();
         assert_eq!(problem.errors[0].pointer, "/parameters/owner");
     }
 
@@ -222,7 +264,7 @@ mod tests {
                 "/compositionRef",
             ),
         ] {
-            let problem = workspace(&body, &alice().1).unwrap_err();
+            let problem = placed(&body, false).unwrap_err();
             assert_eq!(problem.errors[0].pointer, pointer, "{body}");
         }
     }
@@ -230,7 +272,7 @@ mod tests {
     #[test]
     fn a_claim_has_the_owner_and_the_namespace_of_the_account() {
         let body = json!({"name": "vision", "parameters": {"flavor": "t4"}});
-        let claim = workspace(&body, &alice().1).unwrap();
+        let claim = placed(&body, false).unwrap();
         assert_eq!(
             claim["metadata"],
             json!({"name": "vision", "namespace": "dev-alice"})
@@ -239,5 +281,28 @@ mod tests {
             claim["spec"],
             json!({"parameters": {"flavor": "t4", "owner": "alice"}})
         );
+    }
+
+    #[test]
+    fn who_has_rights_of_their_own_may_name_a_namespace_and_nobody_else() {
+        let body = json!({"name": "vision", "namespace": "team", "parameters": {"flavor": "t4"}});
+        let claim = placed(&body, true).unwrap();
+        assert_eq!(claim["metadata"]["namespace"], "team");
+        // The owner is the one whom the platform binds to the namespace.
+        assert_eq!(claim["spec"], json!({"parameters": {"flavor": "t4"}}));
+        let problem = placed(&body, false).unwrap_err();
+        assert_eq!(problem.errors[0].pointer, "/namespace");
+        let own = json!({"name": "vision", "namespace": "dev-alice"});
+        for chooses_namespace in [true, false] {
+            let claim = placed(&own, chooses_namespace).unwrap();
+            assert_eq!(claim["spec"]["parameters"]["owner"], "alice");
+        }
+        let nobody = Place {
+            account: None,
+            chooses_namespace: true,
+        };
+        let problem = workspace(&json!({"name": "vision"}), nobody).unwrap_err();
+        assert_eq!(problem.errors[0].pointer, "/namespace");
+        assert!(placed(&json!({"name": "a", "namespace": "../b"}), true).is_err());
     }
 }

@@ -28,14 +28,14 @@ pub(crate) async fn act(
     body: Bytes,
 ) -> Result<impl IntoResponse, Refusal> {
     own(&portal, &headers, &signed.0.token, !body.is_empty())?;
-    let account = signed.account(&portal)?;
-    let claim = v1::own_claim(&portal, &account, &namespace, &name)?;
+    let actor = signed.actor(&portal).await?;
+    let claim = v1::own_claim(&portal, &actor, &namespace, &name)?;
     let needed = needed(&action, &claim, &body, Timestamp::now())?;
     let Needed::Patch(patch) = needed else {
         return Ok((StatusCode::OK, Json(json!(Row::new(&claim)))));
     };
     let request = request_id(&headers);
-    let person = AsPerson::new(&portal.client, &account, request);
+    let person = AsPerson::new(&portal.client, &actor.who, &namespace, request);
     let answer = person.patch(&name, &patch).await;
     let object = Workspace::new(&claim).reference().to_string();
     audit(&signed, request, &action, &object, answer.as_ref().err());

@@ -8,7 +8,6 @@ use devctl_core::object::version;
 use devctl_core::workspace::Workspace;
 use http::HeaderMap;
 use http::header::{ETAG, IF_MATCH};
-use portal_core::account::Account;
 use portal_core::problem::Problem;
 use portal_core::view;
 use serde_json::{Value, json};
@@ -17,6 +16,7 @@ use super::{audit, own, request_id, v1};
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::refusal::Refusal;
+use crate::rights::Actor;
 
 /// How often a change is tried if the status of the claim changes meanwhile.
 const TRIES: usize = 5;
@@ -27,7 +27,7 @@ pub(crate) async fn show(
     signed: SignedIn,
     Path((namespace, name)): Path<(String, String)>,
 ) -> Result<impl IntoResponse, Refusal> {
-    let claim = v1::seen_claim(&portal, &signed, &namespace, &name)?;
+    let claim = v1::seen_claim(&portal, &signed, &namespace, &name).await?;
     let (parameters, tag) = view::parameters(&claim);
     Ok(([(ETAG, tag)], Json(parameters)))
 }
@@ -42,7 +42,7 @@ pub(crate) async fn change(
     body: Bytes,
 ) -> Result<impl IntoResponse, Refusal> {
     own(&portal, &headers, &signed.0.token, true)?;
-    let account = signed.account(&portal)?;
+    let actor = signed.actor(&portal).await?;
     let patch = super::json(&body)?;
     if !patch.is_object() {
         return Err(Problem::invalid("", "the body must be an object").into());
@@ -53,7 +53,7 @@ pub(crate) async fn change(
         Problem::new(428, "if-match", "If-Match is missing", detail)
     })?;
     let request = request_id(&headers);
-    let changed = changed(&portal, &account, request, (&namespace, &name), tag, &patch).await;
+    let changed = changed(&portal, &actor, request, (&namespace, &name), tag, &patch).await;
     let object = format!("workspace {namespace}/{name}");
     audit(&signed, request, "change", &object, changed.as_ref().err());
     let (parameters, tag) = view::parameters(&changed?);
@@ -62,15 +62,15 @@ pub(crate) async fn change(
 
 async fn changed(
     portal: &Portal,
-    account: &Account,
+    actor: &Actor,
     request: &str,
     (namespace, name): (&str, &str),
     tag: &str,
     patch: &Value,
 ) -> Result<Value, Problem> {
-    let person = AsPerson::new(&portal.client, account, request);
+    let person = AsPerson::new(&portal.client, &actor.who, namespace, request);
     for _ in 0..TRIES {
-        let claim = v1::own_claim(portal, account, namespace, name)?;
+        let claim = v1::own_claim(portal, actor, namespace, name)?;
         let workspace = Workspace::new(&claim);
         if workspace.is_from_git() {
             let detail = "Argo CD would undo a change of it here: change its file in git";

@@ -6,7 +6,6 @@ use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
-use portal_core::visible::Visible;
 use portal_core::{view, wish};
 use serde_json::Value;
 
@@ -19,9 +18,11 @@ pub(crate) async fn list(
     State(portal): State<Shared>,
     signed: Result<SignedIn, Refusal>,
 ) -> Result<Json<Vec<Value>>, Plain> {
-    let account = signed?.account(&portal)?;
+    let signed = signed?;
+    // A person without an account is told so, and does not read an empty list.
+    signed.actor(&portal).await?;
+    let visible = portal.rights.visible(signed.person()).await;
     let state = portal.mirror.read().map_err(v1::broken)?;
-    let visible = Visible::only(account.namespace.as_str());
     let rows = state.visible(&visible).map(|(claim, _)| view::plain(claim));
     Ok(Json(rows.collect()))
 }
@@ -35,10 +36,11 @@ pub(crate) async fn create(
 ) -> Result<impl IntoResponse, Plain> {
     let signed = signed?;
     super::own(&portal, &headers, &signed.0.token, true)?;
-    let account = signed.account(&portal)?;
-    let person = &signed.0.session.person;
-    let claim = wish::plain(&super::json(&body)?, person, &account, Timestamp::now())?;
-    let created = v1::created(&portal, &signed, &account, &headers, &claim).await?;
+    let actor = signed.actor(&portal).await?;
+    let person = signed.person();
+    let account = actor.own_account(person)?;
+    let claim = wish::plain(&super::json(&body)?, person, account, Timestamp::now())?;
+    let created = v1::created(&portal, &signed, &actor, &headers, &claim).await?;
     Ok((StatusCode::ACCEPTED, Json(created)))
 }
 
@@ -51,8 +53,8 @@ pub(crate) async fn remove(
 ) -> Result<StatusCode, Plain> {
     let signed = signed?;
     super::own(&portal, &headers, &signed.0.token, false)?;
-    let account = signed.account(&portal)?;
-    let namespace = account.namespace.to_string();
-    v1::removed(&portal, &signed, &account, &headers, &namespace, &name).await?;
+    let actor = signed.actor(&portal).await?;
+    let namespace = actor.own_account(signed.person())?.namespace.to_string();
+    v1::removed(&portal, &signed, &actor, &headers, &namespace, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -16,10 +16,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::v1;
 use crate::app::{Shared, SignedIn};
 use crate::metrics::OpenStream;
-use crate::people::People;
+use crate::rights::Changes;
 
 /// How often something is sent at least, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -46,11 +45,12 @@ pub(crate) async fn watch(
 ) -> Response {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let since = last.and_then(|id| id.parse().ok()).unwrap_or(from.since);
-    let visible = v1::visible(&portal, &signed);
+    let rights = portal.rights.changes();
+    let visible = portal.rights.visible(signed.person()).await;
     let page = Page {
         _open: portal.metrics.stream(),
         changes: portal.mirror.changes(),
-        people: portal.people.clone(),
+        rights,
         place: Place::Begin(since),
         portal,
         signed,
@@ -74,7 +74,7 @@ struct Page {
     signed: SignedIn,
     visible: Visible,
     changes: watch::Receiver<u64>,
-    people: People,
+    rights: Changes,
     place: Place,
     /// Counts the page as long as it is open.
     _open: OpenStream,
@@ -92,7 +92,7 @@ enum Place {
 /// Why a page that waited goes on.
 enum Woken {
     Claims,
-    People,
+    Rights,
     Over,
     Expired,
     Nothing,
@@ -147,15 +147,19 @@ impl Page {
             }
             let woken = tokio::select! {
                 _ = self.changes.changed() => Woken::Claims,
-                () = self.people.changed() => Woken::People,
+                () = self.rights.next() => Woken::Rights,
                 _ = self.signed.0.over.wait_for(|over| *over) => Woken::Over,
                 () = tokio::time::sleep_until(end) => Woken::Expired,
                 () = tokio::time::sleep(KEEP_ALIVE) => Woken::Nothing,
             };
             match woken {
                 Woken::Claims => {}
-                Woken::People if v1::visible(&self.portal, &self.signed) == self.visible => {}
-                Woken::People => return self.reset(),
+                Woken::Rights => {
+                    let person = self.signed.person();
+                    if self.portal.rights.visible(person).await != self.visible {
+                        return self.reset();
+                    }
+                }
                 Woken::Over => return self.end("Revoked"),
                 Woken::Expired => return self.end("Expired"),
                 Woken::Nothing => {

@@ -7,10 +7,8 @@ use axum::response::IntoResponse;
 use devctl_core::object::version;
 use devctl_core::workspace::Workspace;
 use http::{HeaderMap, StatusCode};
-use portal_core::account::Account;
 use portal_core::problem::Problem;
 use portal_core::view::{self, Row};
-use portal_core::visible::Visible;
 use portal_core::wish;
 use serde_json::{Value, json};
 
@@ -19,18 +17,20 @@ use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::mirror::Broken;
 use crate::refusal::Refusal;
+use crate::rights::Actor;
 
 /// `GET /api/v1/me`: who the person is, for Kubernetes and here.
 pub(crate) async fn me(State(portal): State<Shared>, signed: SignedIn) -> Json<Value> {
     let session = &signed.0.session;
-    let account = portal.people.account(&session.person);
+    let account = portal.rights.account(&session.person);
+    let obstacle = portal.rights.obstacle(&session.person);
     Json(json!({
         "user": session.person.user,
         "groups": session.person.groups,
         "email": session.person.email,
         "owner": account.as_ref().ok().map(|account| &account.owner),
         "namespace": account.as_ref().ok().map(|account| account.namespace.as_str()),
-        "problem": account.as_ref().err().map(ToString::to_string),
+        "problem": obstacle.map(|none| none.to_string()),
         "expiresAt": session.expires,
     }))
 }
@@ -41,7 +41,7 @@ pub(crate) async fn list(
     State(portal): State<Shared>,
     signed: SignedIn,
 ) -> Result<Json<Value>, Refusal> {
-    let visible = visible(&portal, &signed);
+    let visible = portal.rights.visible(signed.person()).await;
     let state = portal.mirror.read().map_err(broken)?;
     let rows: Vec<&Row> = state.visible(&visible).map(|(_, row)| row).collect();
     Ok(Json(json!({"version": state.ring.head(), "items": rows})))
@@ -53,7 +53,7 @@ pub(crate) async fn show(
     signed: SignedIn,
     Path((namespace, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
-    let claim = &seen_claim(&portal, &signed, &namespace, &name)?;
+    let claim = &seen_claim(&portal, &signed, &namespace, &name).await?;
     let part = |pointer: &str| claim.pointer(pointer).cloned().unwrap_or_default();
     let mut shown = json!(Row::new(claim));
     shown["parameters"] = view::parameters(claim).0;
@@ -72,9 +72,13 @@ pub(crate) async fn create(
     body: Bytes,
 ) -> Result<impl IntoResponse, Refusal> {
     own(&portal, &headers, &signed.0.token, true)?;
-    let account = signed.account(&portal)?;
-    let claim = wish::workspace(&super::json(&body)?, &account)?;
-    let created = created(&portal, &signed, &account, &headers, &claim).await?;
+    let actor = signed.actor(&portal).await?;
+    let place = wish::Place {
+        account: actor.account.as_ref(),
+        chooses_namespace: actor.chooses_namespace(),
+    };
+    let claim = wish::workspace(&super::json(&body)?, place)?;
+    let created = created(&portal, &signed, &actor, &headers, &claim).await?;
     Ok((StatusCode::CREATED, Json(json!(Row::new(&created)))))
 }
 
@@ -86,8 +90,8 @@ pub(crate) async fn remove(
     Path((namespace, name)): Path<(String, String)>,
 ) -> Result<StatusCode, Refusal> {
     own(&portal, &headers, &signed.0.token, false)?;
-    let account = signed.account(&portal)?;
-    removed(&portal, &signed, &account, &headers, &namespace, &name).await?;
+    let actor = signed.actor(&portal).await?;
+    removed(&portal, &signed, &actor, &headers, &namespace, &name).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -95,15 +99,16 @@ pub(crate) async fn remove(
 pub(super) async fn created(
     portal: &Portal,
     signed: &SignedIn,
-    account: &Account,
+    actor: &Actor,
     headers: &HeaderMap,
     claim: &Value,
 ) -> Result<Value, Problem> {
     let request = request_id(headers);
-    let answer = AsPerson::new(&portal.client, account, request)
+    let workspace = Workspace::new(claim);
+    let answer = AsPerson::new(&portal.client, &actor.who, workspace.namespace(), request)
         .create(claim)
         .await;
-    let object = Workspace::new(claim).reference().to_string();
+    let object = workspace.reference().to_string();
     audit(signed, request, "create", &object, answer.as_ref().err());
     let mut created = answer?;
     portal
@@ -120,12 +125,12 @@ pub(super) async fn created(
 pub(super) async fn removed(
     portal: &Portal,
     signed: &SignedIn,
-    account: &Account,
+    actor: &Actor,
     headers: &HeaderMap,
     namespace: &str,
     name: &str,
 ) -> Result<(), Problem> {
-    let claim = own_claim(portal, account, namespace, name)?;
+    let claim = own_claim(portal, actor, namespace, name)?;
     let workspace = Workspace::new(&claim);
     if workspace.is_from_git() {
         let detail = format!(
@@ -136,7 +141,7 @@ pub(super) async fn removed(
     }
     let uid = workspace.uid();
     let request = request_id(headers);
-    let answer = AsPerson::new(&portal.client, account, request)
+    let answer = AsPerson::new(&portal.client, &actor.who, namespace, request)
         .delete(name, uid)
         .await;
     let object = format!("workspace {namespace}/{name}");
@@ -145,13 +150,14 @@ pub(super) async fn removed(
 }
 
 /// A claim that the person sees.
-pub(super) fn seen_claim(
+pub(super) async fn seen_claim(
     portal: &Portal,
     signed: &SignedIn,
     namespace: &str,
     name: &str,
 ) -> Result<Value, Problem> {
-    if !visible(portal, signed).has(namespace) {
+    let visible = portal.rights.visible(signed.person()).await;
+    if !visible.has(namespace) {
         return Err(absent(namespace, name));
     }
     let state = portal.mirror.read().map_err(broken)?;
@@ -159,14 +165,14 @@ pub(super) fn seen_claim(
     found.ok_or_else(|| absent(namespace, name))
 }
 
-/// A claim that the person may change, as the mirror has it.
+/// A claim that the person wants to change, as the mirror has it.
 pub(super) fn own_claim(
     portal: &Portal,
-    account: &Account,
+    actor: &Actor,
     namespace: &str,
     name: &str,
 ) -> Result<Value, Problem> {
-    if namespace != account.namespace.as_str() {
+    if !actor.sees(namespace) {
         return Err(absent(namespace, name));
     }
     let state = portal.mirror.read().map_err(broken)?;
@@ -177,14 +183,6 @@ pub(super) fn own_claim(
 /// A change that Argo CD would undo.
 pub(super) fn managed_by_git(detail: String) -> Problem {
     Problem::new(409, "managed-by-git", "Git has this workspace", detail)
-}
-
-/// The claims that a person sees: those of the namespace of their account.
-pub(super) fn visible(portal: &Portal, signed: &SignedIn) -> Visible {
-    match portal.people.account(&signed.0.session.person) {
-        Ok(account) => Visible::only(account.namespace.as_str()),
-        Err(_) => Visible::nothing(),
-    }
 }
 
 /// The mirror cannot be read.

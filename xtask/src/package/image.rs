@@ -73,7 +73,8 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     })
 }
 
-fn layer(binary: &Path, name: &str) -> io::Result<Vec<u8>> {
+/// The files of an image, as an archive: the program, and the certificate authorities.
+pub(crate) fn layer(binary: &Path, name: &str) -> io::Result<Vec<u8>> {
     let mut layer = tar::Builder::new(Vec::new());
     append(&mut layer, name, &fs::read(binary)?, 0o755)?;
     append(

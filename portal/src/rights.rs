@@ -1,0 +1,129 @@
+//! As whom the portal acts for a person, and whose claims the person sees.
+
+use portal_core::account::{Account, NoAccount};
+use portal_core::identity::Person;
+use portal_core::problem::Problem;
+use portal_core::visible::Visible;
+use tokio::sync::watch;
+
+use crate::access::Access;
+use crate::cluster::Who;
+use crate::people::People;
+
+/// How the portal acts for people.
+#[derive(Clone)]
+pub(crate) enum Rights {
+    /// As the service account of the person's namespace. The person sees this namespace.
+    Account(People),
+    /// As the person, with the rights that they have with kubectl.
+    Person(People, Access),
+}
+
+/// A person who changes something.
+pub(crate) struct Actor {
+    /// As whom the portal asks the API server.
+    pub(crate) who: Who,
+    /// The person's account. With rights of their own, a person may have none.
+    pub(crate) account: Option<Account>,
+    visible: Visible,
+}
+
+impl Actor {
+    /// Whether the person sees the claims of a namespace.
+    pub(crate) fn sees(&self, namespace: &str) -> bool {
+        self.visible.has(namespace)
+    }
+
+    /// Whether the person may name a namespace. Kubernetes decides what they may do there.
+    pub(crate) fn chooses_namespace(&self) -> bool {
+        matches!(self.who, Who::Person(_))
+    }
+
+    /// The person's account, for what is made for its owner.
+    pub(crate) fn own_account(&self, person: &Person) -> Result<&Account, Problem> {
+        let account = self.account.as_ref();
+        account.ok_or_else(|| no_account(&NoAccount::Unknown(person.user.clone())))
+    }
+}
+
+impl Rights {
+    /// The account of a person.
+    pub(crate) fn account(&self, person: &Person) -> Result<Account, NoAccount> {
+        match self {
+            Self::Account(people) | Self::Person(people, _) => people.account(person),
+        }
+    }
+
+    /// Why a person cannot do anything here; none if they can.
+    pub(crate) fn obstacle(&self, person: &Person) -> Option<NoAccount> {
+        match self {
+            Self::Account(people) => people.account(person).err(),
+            Self::Person(..) => None,
+        }
+    }
+
+    /// The claims that a person sees.
+    pub(crate) async fn visible(&self, person: &Person) -> Visible {
+        match self {
+            Self::Account(people) => match people.account(person) {
+                Ok(account) => Visible::only(account.namespace.as_str()),
+                Err(_) => Visible::nothing(),
+            },
+            Self::Person(_, access) => access.visible(person).await,
+        }
+    }
+
+    /// A person who changes something.
+    pub(crate) async fn actor(&self, person: &Person) -> Result<Actor, Problem> {
+        let visible = self.visible(person).await;
+        let account = self.account(person);
+        let who = match self {
+            Self::Account(_) => match &account {
+                Ok(account) => Who::Account(account.namespace.to_string()),
+                Err(none) => return Err(no_account(none)),
+            },
+            Self::Person(..) => Who::Person(person.clone()),
+        };
+        Ok(Actor {
+            who,
+            account: account.ok(),
+            visible,
+        })
+    }
+
+    /// Tells when somebody may see something else.
+    pub(crate) fn changes(&self) -> Changes {
+        match self {
+            Self::Account(people) => Changes(people.clone(), None),
+            Self::Person(people, access) => Changes(people.clone(), Some(access.changes())),
+        }
+    }
+}
+
+/// Changes of what people see.
+pub(crate) struct Changes(People, Option<watch::Receiver<u64>>);
+
+impl Changes {
+    /// Waits for the next change.
+    pub(crate) async fn next(&mut self) {
+        let rights = async {
+            let changed = match &mut self.1 {
+                Some(changes) => changes.changed().await.is_ok(),
+                None => false,
+            };
+            if !changed {
+                // There are none, or the portal ends.
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = self.0.changed() => {}
+            () = rights => {}
+        }
+    }
+}
+
+fn no_account(none: &NoAccount) -> Problem {
+    let title = "You have no workspaces here";
+    Problem::new(403, "no-account", title, none.to_string())
+}

@@ -1,0 +1,38 @@
+//! The image of the portal: the program, with its app inside, and the certificate authorities.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use local_cluster::progress::Progress;
+use serde_json::json;
+
+use crate::package::image;
+use crate::package::platform::Platform;
+use crate::standalone::{self, Shape};
+use crate::{oci, python};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The portal's program.
+const PROGRAM: &str = "gpu-portal";
+/// The user of the container, who owns nothing.
+const USER: &str = "65532:65532";
+
+/// Builds the app, and the program with the app. Writes an OCI image layout, and returns the digest of its
+/// manifest, in hexadecimal digits.
+pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<String> {
+    let step = progress.begin("build the portal's app");
+    python::script(&crate::root().join("portal/web/build.py"))?;
+    step.end("");
+    let parts = to.with_extension("parts");
+    fs::create_dir_all(&parts)?;
+    let program = parts.join(PROGRAM);
+    standalone::write(PROGRAM, shape, Platform::host(), &program, progress)?;
+    let layer = image::layer(&program, PROGRAM)?;
+    let layer = oci::Layer::compress(&layer, &parts.join("layer.tar"))?;
+    let config = json!({"Entrypoint": [format!("/{PROGRAM}")], "User": USER});
+    let digest = oci::write(vec![layer], &config, to)?;
+    fs::remove_dir_all(parts)?;
+    Ok(digest)
+}
