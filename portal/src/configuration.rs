@@ -253,6 +253,16 @@ mod tests {
     }
 
     #[test]
+    fn the_example_of_the_documentation_is_read() {
+        const PAGE: &str = include_str!("../../docs/portal.md");
+        let (_, rest) = PAGE.split_once("```yaml\n").unwrap();
+        let (example, _) = rest.split_once("```").unwrap();
+        let read = configuration(example).unwrap();
+        assert_eq!(read.act_as, ActAs::Account);
+        assert!(read.groups.counts("acme:vision-x"));
+    }
+
+    #[test]
     fn groups_count_only_if_they_are_named() {
         let groups = Groups {
             include: vec!["vision".into(), "gpu-*".into()],
