@@ -165,22 +165,6 @@ def test_nothing_in_a_claim_is_markup(person: Person, cluster: Cluster) -> None:
     assert links == ["/workspaces/dev-alice/evil"]
 
 
-def test_a_page_goes_on_after_the_portal_was_away(
-    person: Person, cluster: Cluster
-) -> None:
-    page = person.opens()
-    signs_in(page, "alice")
-    create(page, "kept")
-    row = page.get_by_role("row", name="kept")
-    expect(row).to_contain_text("Pending")
-    person.context.set_offline(True)
-    cluster.status("dev-alice", "kept", READY)
-    person.context.set_offline(False)
-    expect(row).to_contain_text(READY["ssh"], timeout=40_000)
-    assert not re.search("signed out", page.content())
-    until("the page to be live", lambda: "trying again" not in page.content(), 40)
-
-
 def test_a_person_follows_one_workspace_stops_it_and_extends_its_run(
     person: Person, cluster: Cluster
 ) -> None:
