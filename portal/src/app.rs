@@ -13,6 +13,7 @@ use portal_core::problem::Problem;
 use crate::configuration::Configuration;
 use crate::metrics::Metrics;
 use crate::mirror::Mirror;
+use crate::objects::Objects;
 use crate::oidc::Provider;
 use crate::refusal::Refusal;
 use crate::rights::{Actor, Rights};
@@ -38,6 +39,8 @@ pub(crate) struct Portal {
     pub(crate) mirror: Mirror,
     /// As whom the portal acts, and what people see.
     pub(crate) rights: Rights,
+    /// The flavors.
+    pub(crate) flavors: Objects,
     /// The provider of identities.
     pub(crate) provider: Provider,
     /// Who is signed in.

@@ -32,6 +32,7 @@ mod configuration;
 mod hex;
 mod metrics;
 mod mirror;
+mod objects;
 mod oidc;
 mod people;
 mod refusal;
@@ -108,6 +109,7 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         origin: configuration.public_url.origin().ascii_serialization(),
         mirror: mirror::Mirror::follow(client.clone()).await?,
         rights,
+        flavors: objects::follow(client.clone(), "WorkspaceFlavor", "workspaceflavors").await?,
         sessions: sessions::Sessions::follow(client.clone(), &arguments.namespace).await?,
         configuration,
         client,

@@ -45,6 +45,7 @@ pub(crate) fn router(portal: Shared) -> Router {
         .route("/api/workspaces", get(plain::list).post(plain::create))
         .route("/api/workspaces/{name}", delete(plain::remove))
         .route("/api/v1/me", get(v1::me))
+        .route("/api/v1/catalogue", get(v1::catalogue))
         .route("/api/v1/workspaces", get(v1::list).post(v1::create))
         .route(
             "/api/v1/workspaces/{namespace}/{name}",

@@ -64,6 +64,11 @@ class Cluster:
             *("-p", json.dumps({"status": status})),
         )
 
+    def flavors(self) -> list[Object]:
+        """The flavors of the platform's examples."""
+        text = (ROOT / "examples/platform/flavors.yaml").read_text()
+        return list(yaml.safe_load_all(text))
+
     def requests(self) -> list[Object]:
         """What the API server recorded."""
         lines = self.audit.read_text().splitlines()
@@ -102,9 +107,10 @@ class Cluster:
 
 
 def definitions() -> list[Object]:
-    """The CRDs that Crossplane makes of our definitions: that of claims and that of users."""
+    """The CRDs that Crossplane makes of our definitions: of claims, users and flavors."""
     found = []
-    for name, is_claim in (("gpudevworkspaces", True), ("devusers", False)):
+    kinds = {"gpudevworkspaces": True, "devusers": False, "workspaceflavors": False}
+    for name, is_claim in kinds.items():
         path = ROOT / f"xrds/{name}.platform.acme.io.yaml"
         spec = yaml.safe_load(path.read_text())["spec"]
         names = spec["claimNames"] if is_claim else spec["names"]

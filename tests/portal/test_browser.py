@@ -201,3 +201,31 @@ def test_a_person_follows_one_workspace_stops_it_and_extends_its_run(
     cluster.status("dev-alice", "mine", {"phase": "Stopped"})
     page.get_by_role("button", name="Start").click()
     until("the wish", lambda: "platform.acme.io/resume" in annotations(cluster))
+
+
+def test_a_person_chooses_a_machine_of_the_platform_by_its_price(
+    person: Person, cluster: Cluster
+) -> None:
+    for flavor in cluster.flavors():
+        cluster.apply(flavor)
+    status = {
+        "placements": "EC2, Cluster",
+        "gpu": "1 x T4 16Gi",
+        "instanceHourlyUsd": 0.5,
+    }
+    cluster.patch_status("workspaceflavors", "t4", status)
+    page = person.opens()
+    signs_in(page, "alice")
+    machine = page.get_by_label("Machine", exact=True)
+    offer = "t4 · 1 x T4 16Gi · an EC2 instance · $0.50 an hour"
+    page.reload()
+    expect(machine.locator("option", has_text=offer)).to_have_count(1)
+    machine.select_option(label=offer)
+    create(page, "chosen")
+    expect(page.get_by_role("row", name="chosen")).to_be_visible()
+    parameters = cluster.get(CLAIMS, "dev-alice", "chosen")["spec"]["parameters"]
+    assert parameters == {"flavor": "t4", "placement": "EC2", "owner": "alice"}
+    machine.select_option(label="Another EC2 instance type")
+    page.get_by_label("Instance type").fill("not a type")
+    create(page, "wrong")
+    expect(page.locator("#instanceType-help [role=alert]")).to_be_visible()

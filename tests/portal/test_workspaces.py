@@ -326,3 +326,34 @@ def test_parameters_of_a_claim_from_git_are_changed_in_git(
     until("the portal to know", lambda: mine.get(PATH).json().get("fromGit"))
     refused = mine.writes("PATCH", path, {"opencvVersion": "4.8.0"}, **tag)
     assert refused.status_code == 409 and "git" in refused.json()["detail"]
+
+
+def test_a_new_flavor_is_offered_without_a_new_portal(
+    alice: Browser, cluster: Cluster
+) -> None:
+    for flavor in cluster.flavors():
+        cluster.apply(flavor)
+    status = {
+        "placements": "EC2, Cluster",
+        "gpu": "1 x T4 16Gi",
+        "instanceHourlyUsd": 0.526,
+        "podHourlyUsd": 0.4,
+    }
+    cluster.patch_status("workspaceflavors", "t4", status)
+
+    def offered() -> list[tuple[str, float | None]]:
+        offers = alice.get("/api/v1/catalogue").json()["offers"]
+        return [
+            (one["placement"], one.get("hourlyUsd"))
+            for one in offers
+            if one["flavor"] == "t4"
+        ]
+
+    expected = [("EC2", 0.526), ("Cluster", 0.4)]
+    until("the new price", lambda: offered() == expected)
+    cluster.patch_status("workspaceflavors", "t4", {"podHourlyUsd": 0.8})
+    until("the newer price", lambda: offered()[1] == ("Cluster", 0.8))
+    wish = {"name": "t4", "parameters": {"flavor": "t4", "placement": "Cluster"}}
+    assert alice.writes("POST", "/api/v1/workspaces", wish).status_code == 201
+    # Nothing of the platform's own is told.
+    assert "image" not in alice.get("/api/v1/catalogue").text

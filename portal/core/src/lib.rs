@@ -2,7 +2,8 @@
 //!
 //! [`identity`] says who a person is, from the claims of a token. [`account`] finds the person's
 //! `DevUser`. [`bindings`] and [`visible`] say whose claims they see. [`view`] is what they see of one. [`ring`] has the
-//! changes of all claims, for open pages. [`wish`] is what they ask for. [`problem`] is what is said when
+//! changes of all claims, for open pages. [`offer`] is what the platform offers, and
+//! [`wish`] what they ask for. [`problem`] is what is said when
 //! something is refused. [`origin`] tells a request of the portal's own page from others.
 #![cfg_attr(
     test,
@@ -16,6 +17,7 @@
 pub mod account;
 pub mod bindings;
 pub mod identity;
+pub mod offer;
 pub mod origin;
 pub mod problem;
 pub mod ring;

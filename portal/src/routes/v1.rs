@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use devctl_core::object::version;
 use devctl_core::workspace::Workspace;
 use http::{HeaderMap, StatusCode};
+use portal_core::offer::offers;
 use portal_core::problem::Problem;
 use portal_core::view::{self, Row};
 use portal_core::wish;
@@ -33,6 +34,12 @@ pub(crate) async fn me(State(portal): State<Shared>, signed: SignedIn) -> Json<V
         "problem": obstacle.map(|none| none.to_string()),
         "expiresAt": session.expires,
     }))
+}
+
+/// `GET /api/v1/catalogue`: what the platform offers, with prices.
+pub(crate) async fn catalogue(State(portal): State<Shared>, _: SignedIn) -> Json<Value> {
+    let flavors = portal.flavors.borrow();
+    Json(json!({"offers": offers(flavors.values())}))
 }
 
 /// `GET /api/v1/workspaces`: the rows of all workspaces that the person sees, and the version from which

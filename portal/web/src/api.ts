@@ -20,6 +20,16 @@ export type Row = {
   fromGit?: boolean;
 };
 
+export type Offer = {
+  flavor: string;
+  placement: string;
+  description?: string;
+  gpu?: string;
+  cpu?: string;
+  memory?: string;
+  hourlyUsd?: number;
+};
+
 export type Me = {
   user: string;
   owner?: string;
