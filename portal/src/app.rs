@@ -73,10 +73,14 @@ impl FromRequestParts<Shared> for SignedIn {
     async fn from_request_parts(parts: &mut Parts, portal: &Shared) -> Result<Self, Refusal> {
         let found = cookie(&parts.headers, SESSION)
             .and_then(|cookie| portal.sessions.current(cookie, Timestamp::now()));
-        match found {
-            Some(current) => Ok(Self(current)),
-            None => Err(Problem::signed_out().into()),
-        }
+        let current = found.ok_or_else(Problem::signed_out)?;
+        let passed = if parts.method.is_safe() {
+            current.pace.read()
+        } else {
+            current.pace.write()
+        };
+        passed.map_err(|wait| Problem::too_many("requests", wait.as_secs() + 1))?;
+        Ok(Self(current))
     }
 }
 

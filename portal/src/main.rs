@@ -34,6 +34,7 @@ mod metrics;
 mod mirror;
 mod objects;
 mod oidc;
+mod pace;
 mod people;
 mod refusal;
 mod rights;

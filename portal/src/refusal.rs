@@ -1,7 +1,7 @@
 //! A refusal as an answer.
 
 use axum::response::{IntoResponse, Response};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use portal_core::problem::Problem;
 
@@ -53,5 +53,8 @@ fn answer(problem: &Problem, media: &'static str, body: &serde_json::Value) -> R
     let mut response = (status, body.to_string()).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    if let Some(seconds) = problem.retry_after {
+        headers.insert(RETRY_AFTER, seconds.into());
+    }
     response
 }

@@ -1,7 +1,10 @@
 //! What the portal answers.
 
+use std::time::Duration;
+
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::body::{Body, to_bytes};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
@@ -23,6 +26,8 @@ mod v1;
 
 /// The largest body of a request, in bytes.
 const LARGEST: usize = 64 * 1024;
+/// How long a body may take.
+const BODY: Duration = Duration::from_secs(10);
 /// Headers by which a proxy says who somebody is. The portal trusts no proxy.
 const FOREIGN: [&str; 4] = [
     "impersonate-",
@@ -61,7 +66,6 @@ pub(crate) fn router(portal: Shared) -> Router {
         )
         .route("/api/v1/watch", get(stream::watch))
         .fallback(get(assets::asset))
-        .layer(DefaultBodyLimit::max(LARGEST))
         .layer(middleware::from_fn_with_state(portal.clone(), guarded))
         .with_state(portal)
 }
@@ -83,7 +87,10 @@ async fn guarded(State(portal): State<Shared>, mut request: Request, next: Next)
         }
         (None, Some(id)) => {
             request.headers_mut().insert(REQUEST_ID, id.clone());
-            let mut answer = next.run(request).await;
+            let mut answer = match whole(request).await {
+                Ok(request) => next.run(request).await,
+                Err(problem) => Refusal::from(problem).into_response(),
+            };
             answer.headers_mut().insert(REQUEST_ID, id);
             answer
         }
@@ -115,6 +122,27 @@ async fn guarded(State(portal): State<Shared>, mut request: Request, next: Next)
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
     answer
+}
+
+/// A request whose body has arrived. A refusal that is sent before would close the connection, and the
+/// browser would take that for a failure of the network.
+async fn whole(request: Request) -> Result<Request, Problem> {
+    let (head, body) = request.into_parts();
+    let arrived = tokio::time::timeout(BODY, to_bytes(body, LARGEST)).await;
+    let Ok(arrived) = arrived else {
+        let detail = format!("the body did not arrive within {} seconds", BODY.as_secs());
+        return Err(Problem::new(
+            408,
+            "timeout",
+            "The request is too slow",
+            detail,
+        ));
+    };
+    let body = arrived.map_err(|_| {
+        let detail = format!("the body has more than {LARGEST} bytes");
+        Problem::new(413, "too-large", "The request is too large", detail)
+    })?;
+    Ok(Request::from_parts(head, Body::from(body)))
 }
 
 fn foreign(headers: &HeaderMap) -> Option<&HeaderName> {

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
 
+use crate::pace::Pace;
 use crate::seal::Cookie;
 
 /// The label of the Secrets of sessions.
@@ -51,6 +52,8 @@ pub(crate) struct Current {
     pub(crate) token: String,
     /// Becomes true when the session is over.
     pub(crate) over: watch::Receiver<bool>,
+    /// How much the session may do.
+    pub(crate) pace: Arc<Pace>,
 }
 
 /// All sessions.
@@ -63,6 +66,7 @@ pub(crate) struct Sessions {
 struct Sealed {
     contents: Vec<u8>,
     over: watch::Sender<bool>,
+    pace: Arc<Pace>,
 }
 
 /// Why a session cannot be kept.
@@ -134,6 +138,7 @@ impl Sessions {
             session,
             token: cookie.token()?,
             over: sealed.over.subscribe(),
+            pace: Arc::clone(&sealed.pace),
         })
     }
 
@@ -159,6 +164,7 @@ impl Sessions {
         known.entry(name).or_insert_with(|| Sealed {
             contents,
             over: watch::Sender::new(false),
+            pace: Arc::default(),
         });
     }
 

@@ -1,5 +1,6 @@
 """A person sees and changes their own workspaces, and nobody else's."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -357,3 +358,37 @@ def test_a_new_flavor_is_offered_without_a_new_portal(
     assert alice.writes("POST", "/api/v1/workspaces", wish).status_code == 201
     # Nothing of the platform's own is told.
     assert "image" not in alice.get("/api/v1/catalogue").text
+
+
+def test_who_asks_too_often_waits_and_nobody_else_does(
+    alice: Browser, bob: Browser
+) -> None:
+    codes = [
+        alice.writes("POST", "/api/v1/workspaces", {"name": "A"}).status_code
+        for _ in range(40)
+    ]
+    assert codes[:20] == [400] * 20 and 429 in codes
+    refused = alice.writes("POST", "/api/v1/workspaces", {"name": "A"})
+    while refused.status_code != 429:
+        refused = alice.writes("POST", "/api/v1/workspaces", {"name": "A"})
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert bob.writes("POST", "/api/v1/workspaces", {"name": "fine"}).status_code == 201
+    assert alice.names() == []
+    until(
+        "alice to be let in again",
+        lambda: alice.writes("POST", "/api/v1/workspaces", {"name": "A"}).status_code
+        == 400,
+    )
+
+
+def test_a_session_has_eight_streams_at_most(alice: Browser) -> None:
+    version = alice.version()
+    with ExitStack() as streams:
+        for _ in range(8):
+            streams.enter_context(alice.stream(version)).shows("session")
+        refused = alice.get(f"/api/v1/watch?since={version}")
+        assert refused.status_code == 429 and "streams" in refused.json()["detail"]
+    until(
+        "a stream to be possible again",
+        lambda: alice.get(f"/api/v1/watch?since={version}", stream=True).ok,
+    )

@@ -15,6 +15,9 @@ pub struct Problem {
     pub status: u16,
     /// What is wrong, and what to do.
     pub detail: String,
+    /// In how many seconds it may be possible (`Retry-After`).
+    #[serde(skip)]
+    pub retry_after: Option<u64>,
     /// The fields that are wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Violation>,
@@ -37,8 +40,17 @@ impl Problem {
             title: title.to_owned(),
             status,
             detail: detail.into(),
+            retry_after: None,
             errors: Vec::new(),
         }
+    }
+
+    /// Somebody asks too often.
+    pub fn too_many(what: &str, seconds: u64) -> Self {
+        let detail = format!("too many {what}: try again in {seconds} s");
+        let mut problem = Self::new(429, "too-many", "Too much at once", detail);
+        problem.retry_after = Some(seconds);
+        problem
     }
 
     /// Nobody is signed in.

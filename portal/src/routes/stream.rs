@@ -10,14 +10,16 @@ use futures::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName};
 use jiff::Timestamp;
+use portal_core::problem::Problem;
 use portal_core::ring::{Cursor, Resumed, Step};
 use portal_core::visible::Visible;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::app::{Shared, SignedIn};
 use crate::metrics::OpenStream;
+use crate::refusal::Refusal;
 use crate::rights::Changes;
 
 /// How often something is sent at least, so that proxies keep the connection.
@@ -42,13 +44,15 @@ pub(crate) async fn watch(
     signed: SignedIn,
     headers: HeaderMap,
     Query(from): Query<From>,
-) -> Response {
+) -> Result<Response, Refusal> {
+    let place = signed.0.pace.stream();
+    let place = place.ok_or_else(|| Problem::too_many("streams", 5))?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let since = last.and_then(|id| id.parse().ok()).unwrap_or(from.since);
     let rights = portal.rights.changes();
     let visible = portal.rights.visible(signed.person()).await;
     let page = Page {
-        _open: portal.metrics.stream(),
+        _open: (portal.metrics.stream(), place),
         changes: portal.mirror.changes(),
         rights,
         place: Place::Begin(since),
@@ -65,7 +69,7 @@ pub(crate) async fn watch(
         (CACHE_CONTROL, "no-store, no-transform"),
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    (headers, Body::from_stream(messages)).into_response()
+    Ok((headers, Body::from_stream(messages)).into_response())
 }
 
 /// An open page.
@@ -77,7 +81,7 @@ struct Page {
     rights: Changes,
     place: Place,
     /// Counts the page as long as it is open.
-    _open: OpenStream,
+    _open: (OpenStream, OwnedSemaphorePermit),
 }
 
 enum Place {
