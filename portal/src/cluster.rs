@@ -106,8 +106,8 @@ impl<'a> AsPerson<'a> {
     }
 
     /// Deletes a claim, if it still is the one with this UID. Everything that it
-    /// made goes first, in both configurations.
-    pub(crate) async fn delete(&self, name: &str, uid: &str) -> Result<(), Problem> {
+    /// made goes first, in both configurations. Returns the claim, which waits for that.
+    pub(crate) async fn delete(&self, name: &str, uid: &str) -> Result<Value, Problem> {
         let options = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -115,8 +115,7 @@ impl<'a> AsPerson<'a> {
             "propagationPolicy": "Foreground",
         });
         let path = format!("{}/{name}", self.folder());
-        self.ask(Method::DELETE, &path, Some(&options)).await?;
-        Ok(())
+        self.ask(Method::DELETE, &path, Some(&options)).await
     }
 
     fn folder(&self) -> String {

@@ -153,7 +153,9 @@ pub(super) async fn removed(
         .await;
     let object = format!("workspace {namespace}/{name}");
     audit(signed, request, "delete", &object, answer.as_ref().err());
-    answer
+    let version = version(&answer?).parse().unwrap_or_default();
+    portal.mirror.until(version).await;
+    Ok(())
 }
 
 /// A claim that the person sees.
