@@ -46,7 +46,7 @@ by_hand() {
 
 missing_packages() {
 	# Words on purpose: each is a file.
-	cat $lists | grep -v '^#' | while read -r package signs; do
+	grep -hv '^#' $lists | while read -r package signs; do
 		for sign in $signs; do
 			if ! is_there "$sign"; then
 				printf '%s ' "$package"

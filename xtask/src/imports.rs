@@ -38,6 +38,8 @@ const CRATES: &[&str] = &[
     "function/users",
     "function/workspace",
     "listening",
+    "portal",
+    "portal/core",
     "provider/aws",
     "provider/controller",
     "provider/core",
