@@ -37,6 +37,7 @@ mod oidc;
 mod pace;
 mod people;
 mod refusal;
+mod request;
 mod rights;
 mod routes;
 mod seal;

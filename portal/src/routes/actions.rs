@@ -13,10 +13,11 @@ use portal_core::problem::Problem;
 use portal_core::view::Row;
 use serde_json::{Value, json};
 
-use super::{audit, own, request_id, v1};
+use super::v1;
 use crate::app::{Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::refusal::Refusal;
+use crate::request::{audit, document, own, request_id};
 
 /// `POST /api/v1/workspaces/NAMESPACE/NAME/ACTION`, with the action `stop`, `start` or `extend`. `extend` has a
 /// body: `{"by": "4h"}`.
@@ -54,7 +55,7 @@ fn needed(action: &str, claim: &Value, body: &[u8], now: Timestamp) -> Result<Ne
             v1::managed_by_git(detail.to_owned())
         }),
         "extend" => {
-            let by = by(&super::json(body)?)?;
+            let by = by(&document(body)?)?;
             let extension = runs::extend(claim, by, now).map_err(not_extended)?;
             Ok(Needed::Patch(extension.patch))
         }

@@ -11,10 +11,10 @@ use portal_core::origin;
 use serde::Deserialize;
 use tracing::info;
 
-use super::own;
 use crate::app::{Portal, SESSION, Shared, SignedIn, TOKEN, cookie};
 use crate::oidc::Attempt;
 use crate::refusal::Refusal;
+use crate::request::own;
 
 /// How long an attempt to sign in may take, in seconds.
 const ATTEMPT: u32 = 600;

@@ -12,10 +12,11 @@ use portal_core::problem::Problem;
 use portal_core::view;
 use serde_json::{Value, json};
 
-use super::{audit, own, request_id, v1};
+use super::v1;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::refusal::Refusal;
+use crate::request::{audit, document, own, request_id};
 use crate::rights::Actor;
 
 /// How often a change is tried if the status of the claim changes meanwhile.
@@ -43,7 +44,7 @@ pub(crate) async fn change(
 ) -> Result<impl IntoResponse, Refusal> {
     own(&portal, &headers, &signed.0.token, true)?;
     let actor = signed.actor(&portal).await?;
-    let patch = super::json(&body)?;
+    let patch = document(&body)?;
     if !patch.is_object() {
         return Err(Problem::invalid("", "the body must be an object").into());
     }

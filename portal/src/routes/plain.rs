@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::v1;
 use crate::app::{Shared, SignedIn};
 use crate::refusal::{Plain, Refusal};
+use crate::request::{document, own};
 
 /// `GET /api/workspaces`: the workspaces of the person.
 pub(crate) async fn list(
@@ -35,11 +36,11 @@ pub(crate) async fn create(
     body: Bytes,
 ) -> Result<impl IntoResponse, Plain> {
     let signed = signed?;
-    super::own(&portal, &headers, &signed.0.token, true)?;
+    own(&portal, &headers, &signed.0.token, true)?;
     let actor = signed.actor(&portal).await?;
     let person = signed.person();
     let account = actor.own_account(person)?;
-    let claim = wish::plain(&super::json(&body)?, person, account, Timestamp::now())?;
+    let claim = wish::plain(&document(&body)?, person, account, Timestamp::now())?;
     let created = v1::created(&portal, &signed, &actor, &headers, &claim).await?;
     Ok((StatusCode::ACCEPTED, Json(created)))
 }
@@ -52,7 +53,7 @@ pub(crate) async fn remove(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Plain> {
     let signed = signed?;
-    super::own(&portal, &headers, &signed.0.token, false)?;
+    own(&portal, &headers, &signed.0.token, false)?;
     let actor = signed.actor(&portal).await?;
     let namespace = actor.own_account(signed.person())?.namespace.to_string();
     v1::removed(&portal, &signed, &actor, &headers, &namespace, &name).await?;

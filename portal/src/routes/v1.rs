@@ -13,11 +13,11 @@ use portal_core::view::{self, Row};
 use portal_core::wish;
 use serde_json::{Value, json};
 
-use super::{audit, own, request_id};
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::mirror::Broken;
 use crate::refusal::Refusal;
+use crate::request::{audit, document, own, request_id};
 use crate::rights::Actor;
 
 /// `GET /api/v1/me`: who the person is, for Kubernetes and here.
@@ -84,7 +84,7 @@ pub(crate) async fn create(
         account: actor.account.as_ref(),
         chooses_namespace: actor.chooses_namespace(),
     };
-    let claim = wish::workspace(&super::json(&body)?, place)?;
+    let claim = wish::workspace(&document(&body)?, place)?;
     let created = created(&portal, &signed, &actor, &headers, &claim).await?;
     Ok((StatusCode::CREATED, Json(json!(Row::new(&created)))))
 }
