@@ -195,15 +195,17 @@ bench-provider:
 # BENCH="--rounds 5 --people 20" is a short one.
 .PHONY: bench-bastion
 bench-bastion: TEST := bench-bastion
+# Cargo finds xtask from the root only: this folder is in another package.
+bench-bastion: BASTION_BENCH := tests/bench/bastion
 bench-bastion:
-	cd tests/bench/bastion && $(PYTEST)
+	$(PYTEST) -c $(BASTION_BENCH)/pyproject.toml --rootdir $(BASTION_BENCH) $(BASTION_BENCH)
 	$(XTASK) cluster down --name $(TEST)
 	$(XTASK) cluster up --name $(TEST)
 	$(XTASK) image workspace --name $(TEST)
 	$(XTASK) image bastion --release --name $(TEST)
 	$(XTASK) demo --name $(TEST) --platform-only
-	code=1; eval "$$($(XTASK) cluster env --name $(TEST))" && cd tests/bench/bastion && \
-		PYTHONPATH=../../e2e $(XTASK) python -m bench $(BENCH) && code=0; \
+	code=1; eval "$$($(XTASK) cluster env --name $(TEST))" && \
+		PYTHONPATH=$(BASTION_BENCH):tests/e2e $(XTASK) python -m bench $(BENCH) && code=0; \
 		$(XTASK) cluster down --name $(TEST); exit $$code
 
 codegen:
