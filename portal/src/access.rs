@@ -4,22 +4,23 @@
 //! them. An answer is kept until something of the rights changes.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watching};
+use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource, ResourceExt};
 use portal_core::bindings::{Binding, Bindings, Subject};
 use portal_core::identity::Person;
 use portal_core::visible::Visible;
 use serde::de::DeserializeOwned;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{oneshot, watch};
 use tracing::warn;
 
 use crate::cluster::{self, Who};
+use crate::following;
 
 /// How long an answer is kept, for authorizers whose changes nobody can follow.
 const LONGEST: Duration = Duration::from_mins(5);
@@ -54,34 +55,73 @@ struct NoAnswer(String);
 
 impl Access {
     /// Follows roles and bindings. Returns when those that exist are known.
-    pub(crate) async fn follow(client: Client) -> Self {
+    pub(crate) async fn follow(client: Client) -> Result<Self, oneshot::error::RecvError> {
         let access = Self {
             client: client.clone(),
             bindings: Arc::default(),
             changes: watch::Sender::new(0),
             known: Arc::default(),
         };
-        let (ready, mut are_ready) = mpsc::channel(4);
-        tokio::spawn(follow::<RoleBinding>(
-            client.clone(),
-            access.clone(),
-            ready.clone(),
-        ));
-        tokio::spawn(follow::<ClusterRoleBinding>(
-            client.clone(),
-            access.clone(),
-            ready.clone(),
-        ));
-        tokio::spawn(follow::<Role>(
-            client.clone(),
-            access.clone(),
-            ready.clone(),
-        ));
-        tokio::spawn(follow::<ClusterRole>(client, access.clone(), ready));
-        for _ in 0..4 {
-            are_ready.recv().await;
+        tokio::try_join!(
+            access.follow_bindings(client.clone()),
+            access.follow_signs::<ClusterRoleBinding>(client.clone(), "clusterrolebindings"),
+            access.follow_signs::<Role>(client.clone(), "roles"),
+            access.follow_signs::<ClusterRole>(client, "clusterroles"),
+        )?;
+        Ok(access)
+    }
+
+    /// Follows the bindings that say where to ask about a person.
+    async fn follow_bindings(&self, client: Client) -> Result<(), oneshot::error::RecvError> {
+        let (access, mut listed) = (self.clone(), Bindings::default());
+        let take = move |event: Event<RoleBinding>| {
+            match event {
+                Event::Init => {
+                    listed = Bindings::default();
+                    return;
+                }
+                Event::InitApply(binding) => {
+                    listed.put(name(&binding), subjects(&binding));
+                    return;
+                }
+                Event::InitDone => access.change(|known| *known = std::mem::take(&mut listed)),
+                Event::Apply(binding) => {
+                    access.change(|known| known.put(name(&binding), subjects(&binding)));
+                }
+                Event::Delete(binding) => access.change(|known| known.remove(&name(&binding))),
+            }
+            access.changed();
+        };
+        let all = Api::all(client);
+        following::follow(all, Config::default(), "rolebindings", take).await
+    }
+
+    /// Follows objects of which it only matters that they change.
+    async fn follow_signs<K>(
+        &self,
+        client: Client,
+        what: &'static str,
+    ) -> Result<(), oneshot::error::RecvError>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let access = self.clone();
+        let take = move |event: Event<K>| {
+            if !matches!(event, Event::Init | Event::InitApply(_)) {
+                access.changed();
+            }
+        };
+        following::follow(Api::all(client), Config::default(), what, take).await
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Bindings)) {
+        if let Ok(mut bindings) = self.bindings.lock() {
+            change(&mut bindings);
         }
-        access
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|change| *change += 1);
     }
 
     /// Tells when something of the rights has changed.
@@ -124,7 +164,8 @@ impl Access {
     }
 
     async fn ask(&self, person: &Person) -> Result<Visible, NoAnswer> {
-        if self.may_list(person, "").await? {
+        let who = &Who::Person(person.clone());
+        if self.may_list(who, "").await? {
             return Ok(Visible::Everywhere);
         }
         let named = match self.bindings.lock() {
@@ -133,7 +174,7 @@ impl Access {
         };
         let mut answers = stream::iter(named)
             .map(|namespace| async move {
-                let may = self.may_list(person, &namespace).await?;
+                let may = self.may_list(who, &namespace).await?;
                 Ok::<_, NoAnswer>(may.then_some(namespace))
             })
             .buffer_unordered(AT_ONCE);
@@ -144,93 +185,26 @@ impl Access {
         Ok(Visible::In(namespaces))
     }
 
-    async fn may_list(&self, person: &Person, namespace: &str) -> Result<bool, NoAnswer> {
-        let who = Who::Person(person.clone());
-        let answer = cluster::may_list(&self.client, &who, namespace).await;
+    async fn may_list(&self, who: &Who, namespace: &str) -> Result<bool, NoAnswer> {
+        let answer = cluster::may_list(&self.client, who, namespace).await;
         answer.map_err(|problem| NoAnswer(problem.detail))
     }
 }
 
-/// A part of the rights.
-trait Part:
-    Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static
-{
-    /// Whom it names, if that matters.
-    fn subjects(&self) -> Option<Vec<Subject>> {
-        None
-    }
+/// Whom a binding names.
+fn subjects(binding: &RoleBinding) -> Vec<Subject> {
+    let subjects = binding.subjects.iter().flatten();
+    let named = subjects.filter_map(|subject| match subject.kind.as_str() {
+        "User" => Some(Subject::User(subject.name.clone())),
+        "Group" => Some(Subject::Group(subject.name.clone())),
+        _ => None,
+    });
+    named.collect()
 }
 
-impl Part for Role {}
-impl Part for ClusterRole {}
-impl Part for ClusterRoleBinding {}
-
-impl Part for RoleBinding {
-    fn subjects(&self) -> Option<Vec<Subject>> {
-        let subjects = self.subjects.iter().flatten();
-        let named = subjects.filter_map(|subject| match subject.kind.as_str() {
-            "User" => Some(Subject::User(subject.name.clone())),
-            "Group" => Some(Subject::Group(subject.name.clone())),
-            _ => None,
-        });
-        Some(named.collect())
-    }
-}
-
-/// Follows one kind of the rights.
-async fn follow<P: Part>(client: Client, access: Access, ready: mpsc::Sender<()>) {
-    let events = watching(Api::<P>::all(client), watcher::Config::default()).default_backoff();
-    let mut events = std::pin::pin!(events);
-    let mut ready = Some(ready);
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => {
-                warn!(%error, "cannot follow the rights; trying again");
-                continue;
-            }
-        };
-        access.take(&event);
-        if matches!(event, Event::InitDone)
-            && let Some(ready) = ready.take()
-        {
-            // The portal may have been told to end meanwhile.
-            let _ = ready.send(()).await;
-        }
-    }
-}
-
-impl Access {
-    fn take<P: Part>(&self, event: &Event<P>) {
-        let Ok(mut bindings) = self.bindings.lock() else {
-            return;
-        };
-        match event {
-            Event::Init => {
-                // Only one kind has subjects that matter.
-                if P::kind(&()) == "RoleBinding" {
-                    bindings.clear();
-                }
-                return;
-            }
-            Event::InitApply(part) | Event::Apply(part) => {
-                if let Some(subjects) = part.subjects() {
-                    bindings.put(name(part), subjects);
-                }
-            }
-            Event::Delete(part) => bindings.remove(&name(part)),
-            Event::InitDone => {}
-        }
-        drop(bindings);
-        if !matches!(event, Event::InitApply(_)) {
-            self.changes.send_modify(|change| *change += 1);
-        }
-    }
-}
-
-fn name(part: &impl ResourceExt) -> Binding {
+fn name(binding: &RoleBinding) -> Binding {
     Binding {
-        namespace: part.namespace().unwrap_or_default(),
-        name: part.name_any(),
+        namespace: binding.namespace().unwrap_or_default(),
+        name: binding.name_any(),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, OptionalFromRequestParts};
-use http::header::{COOKIE, HeaderMap, HeaderName};
+use axum::extract::FromRequestParts;
+use http::header::{COOKIE, HeaderMap};
 use http::request::Parts;
 use jiff::Timestamp;
 use kube::Client;
@@ -16,6 +16,7 @@ use crate::mirror::Mirror;
 use crate::objects::Objects;
 use crate::oidc::Provider;
 use crate::refusal::Refusal;
+use crate::request;
 use crate::rights::{Actor, Rights};
 use crate::sessions::{Current, Sessions};
 
@@ -24,9 +25,6 @@ use crate::sessions::{Current, Sessions};
 pub(crate) const SESSION: &str = "__Host-session";
 /// The name of the cookie with the token of a session, which the portal's own pages read.
 pub(crate) const TOKEN: &str = "XSRF-TOKEN";
-/// The id of a request, which is also in the API server's audit log.
-pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
 /// The portal.
 pub(crate) struct Portal {
     /// What the platform team says.
@@ -52,7 +50,8 @@ pub(crate) struct Portal {
 /// The portal, for handlers.
 pub(crate) type Shared = Arc<Portal>;
 
-/// A person who is signed in.
+/// A person who is signed in. A request that writes has come from the portal's own page, at a pace that is
+/// allowed: there is no way to get one otherwise.
 pub(crate) struct SignedIn(pub(crate) Current);
 
 impl SignedIn {
@@ -74,25 +73,17 @@ impl FromRequestParts<Shared> for SignedIn {
         let found = cookie(&parts.headers, SESSION)
             .and_then(|cookie| portal.sessions.current(cookie, Timestamp::now()));
         let current = found.ok_or_else(Problem::signed_out)?;
-        let passed = if parts.method.is_safe() {
+        let is_safe = parts.method.is_safe();
+        let passed = if is_safe {
             current.pace.read()
         } else {
             current.pace.write()
         };
         passed.map_err(|wait| Problem::too_many("requests", wait.as_secs() + 1))?;
+        if !is_safe {
+            request::own(&portal.origin, &parts.headers, &current.token)?;
+        }
         Ok(Self(current))
-    }
-}
-
-impl OptionalFromRequestParts<Shared> for SignedIn {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        portal: &Shared,
-    ) -> Result<Option<Self>, Refusal> {
-        let found = <Self as FromRequestParts<Shared>>::from_request_parts(parts, portal).await;
-        Ok(found.ok())
     }
 }
 

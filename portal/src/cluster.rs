@@ -1,5 +1,6 @@
 //! The API server, as one person.
 
+use devctl_core::object::Kind;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method, Request};
 use kube::Client;
@@ -16,8 +17,8 @@ const USER: HeaderName = HeaderName::from_static("impersonate-user");
 const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 /// The API server's audit log keeps this id (Kubernetes, "Auditing").
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-/// The name under which the API server records what the portal changes.
-const MANAGER: &str = "gpu-portal";
+/// The name under which the API server records what the portal changes. Unknown fields are refused.
+const WRITTEN: &str = "fieldManager=gpu-portal&fieldValidation=Strict";
 
 /// As whom the portal asks the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +64,8 @@ pub(crate) async fn may_list(client: &Client, who: &Who, namespace: &str) -> Res
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {
             "verb": "list",
-            "group": api::WORKSPACE_GROUP,
-            "resource": "gpudevworkspaceclaims",
+            "group": Kind::Claim.group(),
+            "resource": Kind::Claim.plural(),
             "namespace": namespace,
         }},
     });
@@ -93,15 +94,13 @@ impl<'a> AsPerson<'a> {
 
     /// Creates a claim.
     pub(crate) async fn create(&self, claim: &Value) -> Result<Value, Problem> {
-        let query = format!("fieldManager={MANAGER}&fieldValidation=Strict");
-        let path = format!("{}?{query}", self.folder());
+        let path = format!("{}?{WRITTEN}", self.folder());
         self.ask(Method::POST, &path, Some(claim)).await
     }
 
     /// Changes a claim by a merge patch (RFC 7386).
     pub(crate) async fn patch(&self, name: &str, change: &Value) -> Result<Value, Problem> {
-        let query = format!("fieldManager={MANAGER}&fieldValidation=Strict");
-        let path = format!("{}/{name}?{query}", self.folder());
+        let path = format!("{}/{name}?{WRITTEN}", self.folder());
         self.ask(Method::PATCH, &path, Some(change)).await
     }
 
@@ -120,10 +119,10 @@ impl<'a> AsPerson<'a> {
 
     fn folder(&self) -> String {
         format!(
-            "/apis/{}/{}/namespaces/{}/gpudevworkspaceclaims",
-            api::WORKSPACE_GROUP,
-            api::VERSION,
-            self.namespace
+            "/apis/{}/namespaces/{}/{}",
+            Kind::Claim.api_version(),
+            self.namespace,
+            Kind::Claim.plural()
         )
     }
 

@@ -29,6 +29,7 @@ mod access;
 mod app;
 mod cluster;
 mod configuration;
+mod following;
 mod hex;
 mod metrics;
 mod mirror;
@@ -105,7 +106,7 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let people = people::People::follow(client.clone()).await?;
     let rights = match configuration.act_as {
         ActAs::Account => Rights::Account(people),
-        ActAs::Person => Rights::Person(people, Access::follow(client.clone()).await),
+        ActAs::Person => Rights::Person(people, Access::follow(client.clone()).await?),
     };
     let portal = app::Portal {
         origin: configuration.public_url.origin().ascii_serialization(),

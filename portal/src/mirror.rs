@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use devctl_core::object::version;
+use devctl_core::object::{Kind, version};
 use devctl_core::workspace::Workspace;
 use futures::TryStreamExt;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, WatchParams};
+use kube::api::{Api, DynamicObject, ListParams, WatchParams};
 use kube::core::WatchEvent;
+use portal_core::problem::Problem;
 use portal_core::ring::Ring;
-use portal_core::view::Row;
+use portal_core::view::{self, Row};
 use portal_core::visible::Visible;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
+
+use crate::objects;
 
 /// How many changes the ring has.
 const CHANGES: usize = 4096;
@@ -51,6 +54,12 @@ struct Claim {
 #[error("the mirror of the claims is broken")]
 pub(crate) struct Broken;
 
+impl From<Broken> for Problem {
+    fn from(broken: Broken) -> Self {
+        Self::new(500, "internal", "The portal failed", broken.to_string())
+    }
+}
+
 impl Mirror {
     /// Follows all claims. Returns when those that exist are known.
     pub(crate) async fn follow(client: Client) -> Result<Self, oneshot::error::RecvError> {
@@ -85,11 +94,13 @@ impl Mirror {
         let _ = tokio::time::timeout(CATCH_UP, reached).await;
     }
 
+    /// Waits until the mirror has this state of a claim, so that the next list of who changed it has it.
+    pub(crate) async fn has(&self, claim: &Value) {
+        self.until(version(claim).parse().unwrap_or_default()).await;
+    }
+
     async fn run(self, client: Client, ready: oneshot::Sender<()>) {
-        let kind =
-            GroupVersionKind::gvk(api::WORKSPACE_GROUP, api::VERSION, "GpuDevWorkspaceClaim");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "gpudevworkspaceclaims");
-        let claims: Api<DynamicObject> = Api::all_with(client, &resource);
+        let claims = objects::all(client, Kind::Claim.kind(), Kind::Claim.plural());
         let mut ready = Some(ready);
         let [first, longest] = WAIT;
         let mut wait = first;
@@ -232,11 +243,7 @@ impl State {
 
 impl Claim {
     fn new(claim: &DynamicObject) -> Result<Self, serde_json::Error> {
-        let mut whole = serde_json::to_value(claim)?;
-        if let Some(metadata) = whole.get_mut("metadata").and_then(Value::as_object_mut) {
-            // A third of a claim, and nobody reads it here.
-            metadata.remove("managedFields");
-        }
+        let whole = view::without_managed_fields(serde_json::to_value(claim)?);
         let row = Row::new(&whole);
         Ok(Self { whole, row })
     }

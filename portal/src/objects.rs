@@ -3,17 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::TryStreamExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watching};
+use kube::runtime::watcher::{Config, Event};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tracing::warn;
 
+use crate::following;
+
 /// The objects of a kind, by name.
 pub(crate) type Objects = watch::Receiver<Arc<BTreeMap<String, Value>>>;
+
+/// The objects of a kind of our group, in all namespaces.
+pub(crate) fn all(client: Client, kind: &str, plural: &str) -> Api<DynamicObject> {
+    let named = GroupVersionKind::gvk(api::WORKSPACE_GROUP, api::VERSION, kind);
+    Api::all_with(client, &ApiResource::from_gvk_with_plural(&named, plural))
+}
 
 /// Follows the objects of a kind of our group. Returns when those that exist are known.
 pub(crate) async fn follow(
@@ -22,45 +28,26 @@ pub(crate) async fn follow(
     plural: &'static str,
 ) -> Result<Objects, oneshot::error::RecvError> {
     let (sender, receiver) = watch::channel(Arc::default());
-    let (ready, is_ready) = oneshot::channel();
-    tokio::spawn(run(client, kind, plural, sender, ready));
-    is_ready.await?;
-    Ok(receiver)
-}
-
-async fn run(
-    client: Client,
-    kind: &'static str,
-    plural: &'static str,
-    sender: watch::Sender<Arc<BTreeMap<String, Value>>>,
-    ready: oneshot::Sender<()>,
-) {
-    let named = GroupVersionKind::gvk(api::WORKSPACE_GROUP, api::VERSION, kind);
-    let resource = ApiResource::from_gvk_with_plural(&named, plural);
-    let all: Api<DynamicObject> = Api::all_with(client, &resource);
-    let events = watching(all, watcher::Config::default()).default_backoff();
-    let mut events = std::pin::pin!(events);
-    let (mut ready, mut objects) = (Some(ready), BTreeMap::new());
-    loop {
-        match events.try_next().await {
-            Ok(Some(Event::Init)) => objects.clear(),
-            Ok(Some(Event::InitApply(object))) => put(&mut objects, &object, kind),
-            Ok(Some(event)) => {
-                match &event {
-                    Event::Apply(object) => put(&mut objects, object, kind),
-                    Event::Delete(object) => drop(objects.remove(&object.name_any())),
-                    _ => {}
-                }
-                sender.send_replace(Arc::new(objects.clone()));
-                if let Some(ready) = ready.take() {
-                    // The portal may have been told to end meanwhile.
-                    let _ = ready.send(());
-                }
+    let mut objects = BTreeMap::new();
+    let take = move |event| {
+        match event {
+            Event::Init => {
+                objects.clear();
+                return;
             }
-            Ok(None) => return,
-            Err(error) => warn!(%error, kind, "cannot follow the objects; trying again"),
+            Event::InitApply(object) => {
+                put(&mut objects, &object, kind);
+                return;
+            }
+            Event::Apply(object) => put(&mut objects, &object, kind),
+            Event::Delete(object) => drop(objects.remove(&object.name_any())),
+            Event::InitDone => {}
         }
-    }
+        sender.send_replace(Arc::new(objects.clone()));
+    };
+    let all = all(client, kind, plural);
+    following::follow(all, Config::default(), plural, take).await?;
+    Ok(receiver)
 }
 
 fn put(objects: &mut BTreeMap<String, Value>, object: &DynamicObject, kind: &str) {

@@ -14,9 +14,9 @@ use openidconnect::core::{
     CoreAuthenticationFlow, CoreClient, CoreJwsSigningAlgorithm, CoreProviderMetadata,
 };
 use openidconnect::{
-    AsyncHttpClient, AuthorizationCode, ClientId, ClientSecret, CsrfToken, HttpRequest,
-    HttpResponse, IssuerUrl, Nonce, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope,
-    TokenResponse,
+    AsyncHttpClient, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointMaybeSet,
+    EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IssuerUrl, Nonce, PkceCodeChallenge,
+    PkceCodeVerifier, RedirectUrl, Scope, TokenResponse,
 };
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -41,6 +41,16 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 4] = [
     CoreJwsSigningAlgorithm::EcdsaP256Sha256,
     CoreJwsSigningAlgorithm::EcdsaP384Sha384,
 ];
+
+/// The portal at a provider whose own description says where to sign in, and perhaps where to get tokens.
+type RelyingParty = CoreClient<
+    EndpointSet,
+    EndpointNotSet,
+    EndpointNotSet,
+    EndpointNotSet,
+    EndpointMaybeSet,
+    EndpointMaybeSet,
+>;
 
 /// The provider of identities.
 pub(crate) struct Provider {
@@ -107,12 +117,7 @@ impl Provider {
 
     /// Begins to sign in. Returns the address at the provider, and what the browser keeps.
     pub(crate) async fn begin(&self, return_to: String) -> Result<(String, Attempt), Error> {
-        let client = CoreClient::from_provider_metadata(
-            self.metadata().await?,
-            self.client.clone(),
-            Some(self.secret.clone()),
-        )
-        .set_redirect_uri(self.redirect.clone());
+        let client = self.relying_party().await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
         let scopes = ["email", "profile", "groups"].map(|name| Scope::new(name.to_owned()));
         let (url, state, nonce) = client
@@ -148,12 +153,7 @@ impl Provider {
         if issuer.is_some_and(|issuer| issuer != self.issuer.url) {
             return Err(Error::Issuer(self.issuer.url.clone()));
         }
-        let client = CoreClient::from_provider_metadata(
-            self.metadata().await?,
-            self.client.clone(),
-            Some(self.secret.clone()),
-        )
-        .set_redirect_uri(self.redirect.clone());
+        let client = self.relying_party().await?;
         let exchange = client
             .exchange_code(AuthorizationCode::new(code))
             .map_err(|error| Error::OutOfReach(error.to_string()))?
@@ -168,6 +168,14 @@ impl Provider {
             .claims(&verifier, &nonce)
             .map_err(|error| Error::Token(chain(&error)))?;
         claims(&token.to_string()).ok_or_else(|| Error::Token("its claims are no object".into()))
+    }
+
+    /// The portal at the provider.
+    async fn relying_party(&self) -> Result<RelyingParty, Error> {
+        let secret = Some(self.secret.clone());
+        let metadata = self.metadata().await?;
+        let client = CoreClient::from_provider_metadata(metadata, self.client.clone(), secret);
+        Ok(client.set_redirect_uri(self.redirect.clone()))
     }
 
     /// How tokens become people.

@@ -25,15 +25,11 @@ pub(crate) struct Actor {
     pub(crate) who: Who,
     /// The person's account. With rights of their own, a person may have none.
     pub(crate) account: Option<Account>,
-    visible: Visible,
+    /// The claims that the person sees.
+    pub(crate) visible: Visible,
 }
 
 impl Actor {
-    /// Whether the person sees the claims of a namespace.
-    pub(crate) fn sees(&self, namespace: &str) -> bool {
-        self.visible.has(namespace)
-    }
-
     /// Whether the person may name a namespace. Kubernetes decides what they may do there.
     pub(crate) fn chooses_namespace(&self) -> bool {
         matches!(self.who, Who::Person(_))
@@ -75,14 +71,16 @@ impl Rights {
 
     /// A person who changes something.
     pub(crate) async fn actor(&self, person: &Person) -> Result<Actor, Problem> {
-        let visible = self.visible(person).await;
         let account = self.account(person);
-        let who = match self {
+        let (who, visible) = match self {
             Self::Account(_) => match &account {
-                Ok(account) => Who::Account(account.namespace.to_string()),
+                Ok(account) => {
+                    let namespace = account.namespace.as_str();
+                    (Who::Account(namespace.to_owned()), Visible::only(namespace))
+                }
                 Err(none) => return Err(no_account(none)),
             },
-            Self::Person(..) => Who::Person(person.clone()),
+            Self::Person(_, access) => (Who::Person(person.clone()), access.visible(person).await),
         };
         Ok(Actor {
             who,
@@ -94,31 +92,31 @@ impl Rights {
     /// Tells when somebody may see something else.
     pub(crate) fn changes(&self) -> Changes {
         match self {
-            Self::Account(people) => Changes(people.clone(), None),
-            Self::Person(people, access) => Changes(people.clone(), Some(access.changes())),
+            Self::Account(people) => Changes::People(people.clone()),
+            Self::Person(_, access) => Changes::Rights(access.changes()),
         }
     }
 }
 
 /// Changes of what people see.
-pub(crate) struct Changes(People, Option<watch::Receiver<u64>>);
+pub(crate) enum Changes {
+    /// Of the accounts.
+    People(People),
+    /// Of roles and bindings.
+    Rights(watch::Receiver<u64>),
+}
 
 impl Changes {
     /// Waits for the next change.
     pub(crate) async fn next(&mut self) {
-        let rights = async {
-            let changed = match &mut self.1 {
-                Some(changes) => changes.changed().await.is_ok(),
-                None => false,
-            };
-            if !changed {
-                // There are none, or the portal ends.
-                std::future::pending::<()>().await;
+        match self {
+            Self::People(people) => people.changed().await,
+            Self::Rights(changes) => {
+                if changes.changed().await.is_err() {
+                    // The portal ends.
+                    std::future::pending::<()>().await;
+                }
             }
-        };
-        tokio::select! {
-            () = self.0.changed() => {}
-            () = rights => {}
         }
     }
 }

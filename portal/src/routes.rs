@@ -12,9 +12,10 @@ use http::header::{self, HeaderMap};
 use http::{HeaderName, HeaderValue};
 use portal_core::problem::Problem;
 
-use crate::app::{REQUEST_ID, Shared};
+use crate::app::Shared;
 use crate::hex::hex;
 use crate::refusal::Refusal;
+use crate::request::REQUEST_ID;
 
 mod actions;
 mod assets;
@@ -127,7 +128,7 @@ async fn guarded(State(portal): State<Shared>, mut request: Request, next: Next)
 /// A request whose body has arrived. A refusal that is sent before would close the connection, and the
 /// browser would take that for a failure of the network.
 async fn whole(request: Request) -> Result<Request, Problem> {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let arrived = tokio::time::timeout(BODY, to_bytes(body, LARGEST)).await;
     let Ok(arrived) = arrived else {
         let detail = format!("the body did not arrive within {} seconds", BODY.as_secs());
@@ -142,6 +143,8 @@ async fn whole(request: Request) -> Result<Request, Problem> {
         let detail = format!("the body has more than {LARGEST} bytes");
         Problem::new(413, "too-large", "The request is too large", detail)
     })?;
+    head.headers
+        .insert(header::CONTENT_LENGTH, body.len().into());
     Ok(Request::from_parts(head, Body::from(body)))
 }
 

@@ -3,24 +3,23 @@
 //! All replicas follow the Secrets, so a session counts at each of them, and who deletes its Secret ends
 //! it everywhere.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use futures::TryStreamExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, PostParams};
 use kube::core::ObjectMeta;
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watching};
+use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, ResourceExt};
 use portal_core::identity::Person;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
 
+use crate::following;
 use crate::pace::Pace;
 use crate::seal::Cookie;
 
@@ -90,10 +89,20 @@ impl Sessions {
             secrets: Api::namespaced(client, namespace),
             known: Arc::default(),
         };
-        let (ready, is_ready) = oneshot::channel();
-        tokio::spawn(sessions.clone().watch(ready));
+        let config = Config::default().labels(LABEL);
+        let (known, mut listed) = (sessions.clone(), HashSet::new());
+        let take = move |event| match event {
+            Event::Init => listed.clear(),
+            Event::InitApply(secret) => {
+                listed.insert(ResourceExt::name_any(&secret));
+                known.take(secret);
+            }
+            Event::InitDone => known.keep(&listed),
+            Event::Apply(secret) => known.take(secret),
+            Event::Delete(secret) => known.remove(&secret.name_any()),
+        };
+        following::follow(sessions.secrets.clone(), config, "sessions", take).await?;
         tokio::spawn(sessions.clone().clean());
-        is_ready.await?;
         Ok(sessions)
     }
 
@@ -176,33 +185,6 @@ impl Sessions {
         }
     }
 
-    async fn watch(self, ready: oneshot::Sender<()>) {
-        let config = watcher::Config::default().labels(LABEL);
-        let events = watching(self.secrets.clone(), config).default_backoff();
-        let mut events = std::pin::pin!(events);
-        let (mut ready, mut listed) = (Some(ready), Vec::new());
-        loop {
-            match events.try_next().await {
-                Ok(Some(Event::Init)) => listed.clear(),
-                Ok(Some(Event::InitApply(secret))) => {
-                    listed.push(secret.name_any());
-                    self.take(secret);
-                }
-                Ok(Some(Event::InitDone)) => {
-                    self.keep(&listed);
-                    if let Some(ready) = ready.take() {
-                        // The portal may have been told to end meanwhile.
-                        let _ = ready.send(());
-                    }
-                }
-                Ok(Some(Event::Apply(secret))) => self.take(secret),
-                Ok(Some(Event::Delete(secret))) => self.remove(&secret.name_any()),
-                Ok(None) => return,
-                Err(error) => warn!(%error, "cannot follow the sessions; trying again"),
-            }
-        }
-    }
-
     fn take(&self, secret: Secret) {
         let name = secret.name_any();
         let contents = secret.data.and_then(|mut data| data.remove(KEY));
@@ -212,10 +194,10 @@ impl Sessions {
     }
 
     /// Ends the sessions whose Secrets went while nobody followed them.
-    fn keep(&self, listed: &[String]) {
+    fn keep(&self, listed: &HashSet<String>) {
         let gone: Vec<String> = match self.known.read() {
             Ok(known) => {
-                let names = known.keys().filter(|name| !listed.contains(name));
+                let names = known.keys().filter(|name| !listed.contains(*name));
                 names.cloned().collect()
             }
             Err(_) => return,

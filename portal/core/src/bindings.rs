@@ -43,11 +43,6 @@ impl Bindings {
         self.0.remove(binding);
     }
 
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
     /// The namespaces with a binding that names a person or one of their groups.
     pub fn namespaces(&self, person: &Person) -> BTreeSet<String> {
         let named = self

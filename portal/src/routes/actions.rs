@@ -4,7 +4,6 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use devctl_core::object::version;
 use devctl_core::runs::{self, Needed, NotExtended, StoppedInGit};
 use devctl_core::workspace::Workspace;
 use http::{HeaderMap, StatusCode};
@@ -17,7 +16,7 @@ use super::v1;
 use crate::app::{Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::refusal::Refusal;
-use crate::request::{audit, document, own, request_id};
+use crate::request::{audit, document, request_id};
 
 /// `POST /api/v1/workspaces/NAMESPACE/NAME/ACTION`, with the action `stop`, `start` or `extend`. `extend` has a
 /// body: `{"by": "4h"}`.
@@ -28,9 +27,8 @@ pub(crate) async fn act(
     Path((namespace, name, action)): Path<(String, String, String)>,
     body: Bytes,
 ) -> Result<impl IntoResponse, Refusal> {
-    own(&portal, &headers, &signed.0.token, !body.is_empty())?;
     let actor = signed.actor(&portal).await?;
-    let claim = v1::own_claim(&portal, &actor, &namespace, &name)?;
+    let claim = v1::seen_claim(&portal, &actor.visible, &namespace, &name)?;
     let needed = needed(&action, &claim, &body, Timestamp::now())?;
     let Needed::Patch(patch) = needed else {
         return Ok((StatusCode::OK, Json(json!(Row::new(&claim)))));
@@ -39,10 +37,10 @@ pub(crate) async fn act(
     let person = AsPerson::new(&portal.client, &actor.who, &namespace, request);
     let answer = person.patch(&name, &patch).await;
     let object = Workspace::new(&claim).reference().to_string();
-    audit(&signed, request, &action, &object, answer.as_ref().err());
+    let problem = answer.as_ref().err();
+    audit(signed.person(), request, &action, &object, problem);
     let changed = answer?;
-    let version = version(&changed).parse().unwrap_or_default();
-    portal.mirror.until(version).await;
+    portal.mirror.has(&changed).await;
     Ok((StatusCode::ACCEPTED, Json(json!(Row::new(&changed)))))
 }
 

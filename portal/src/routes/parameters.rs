@@ -16,7 +16,7 @@ use super::v1;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::refusal::Refusal;
-use crate::request::{audit, document, own, request_id};
+use crate::request::{audit, document, request_id};
 use crate::rights::Actor;
 
 /// How often a change is tried if the status of the claim changes meanwhile.
@@ -28,7 +28,8 @@ pub(crate) async fn show(
     signed: SignedIn,
     Path((namespace, name)): Path<(String, String)>,
 ) -> Result<impl IntoResponse, Refusal> {
-    let claim = v1::seen_claim(&portal, &signed, &namespace, &name).await?;
+    let visible = portal.rights.visible(signed.person()).await;
+    let claim = v1::seen_claim(&portal, &visible, &namespace, &name)?;
     let (parameters, tag) = view::parameters(&claim);
     Ok(([(ETAG, tag)], Json(parameters)))
 }
@@ -42,7 +43,6 @@ pub(crate) async fn change(
     Path((namespace, name)): Path<(String, String)>,
     body: Bytes,
 ) -> Result<impl IntoResponse, Refusal> {
-    own(&portal, &headers, &signed.0.token, true)?;
     let actor = signed.actor(&portal).await?;
     let patch = document(&body)?;
     if !patch.is_object() {
@@ -56,7 +56,8 @@ pub(crate) async fn change(
     let request = request_id(&headers);
     let changed = changed(&portal, &actor, request, (&namespace, &name), tag, &patch).await;
     let object = format!("workspace {namespace}/{name}");
-    audit(&signed, request, "change", &object, changed.as_ref().err());
+    let problem = changed.as_ref().err();
+    audit(signed.person(), request, "change", &object, problem);
     let (parameters, tag) = view::parameters(&changed?);
     Ok(([(ETAG, tag)], Json(parameters)))
 }
@@ -71,7 +72,7 @@ async fn changed(
 ) -> Result<Value, Problem> {
     let person = AsPerson::new(&portal.client, &actor.who, namespace, request);
     for _ in 0..TRIES {
-        let claim = v1::own_claim(portal, actor, namespace, name)?;
+        let claim = v1::seen_claim(portal, &actor.visible, namespace, name)?;
         let workspace = Workspace::new(&claim);
         if workspace.is_from_git() {
             let detail = "Argo CD would undo a change of it here: change its file in git";
@@ -95,8 +96,7 @@ async fn changed(
             }
             Err(problem) => return Err(problem),
             Ok(changed) => {
-                let version = version(&changed).parse().unwrap_or_default();
-                portal.mirror.until(version).await;
+                portal.mirror.has(&changed).await;
                 return Ok(changed);
             }
         }

@@ -6,25 +6,26 @@ use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
+use portal_core::problem::Problem;
 use portal_core::{view, wish};
 use serde_json::Value;
 
 use super::v1;
 use crate::app::{Shared, SignedIn};
 use crate::refusal::{Plain, Refusal};
-use crate::request::{document, own};
+use crate::request::document;
 
 /// `GET /api/workspaces`: the workspaces of the person.
 pub(crate) async fn list(
     State(portal): State<Shared>,
     signed: Result<SignedIn, Refusal>,
 ) -> Result<Json<Vec<Value>>, Plain> {
-    let signed = signed?;
     // A person without an account is told so, and does not read an empty list.
-    signed.actor(&portal).await?;
-    let visible = portal.rights.visible(signed.person()).await;
-    let state = portal.mirror.read().map_err(v1::broken)?;
-    let rows = state.visible(&visible).map(|(claim, _)| view::plain(claim));
+    let actor = signed?.actor(&portal).await?;
+    let state = portal.mirror.read().map_err(Problem::from)?;
+    let rows = state
+        .visible(&actor.visible)
+        .map(|(claim, _)| view::plain(claim));
     Ok(Json(rows.collect()))
 }
 
@@ -36,7 +37,6 @@ pub(crate) async fn create(
     body: Bytes,
 ) -> Result<impl IntoResponse, Plain> {
     let signed = signed?;
-    own(&portal, &headers, &signed.0.token, true)?;
     let actor = signed.actor(&portal).await?;
     let person = signed.person();
     let account = actor.own_account(person)?;
@@ -53,7 +53,6 @@ pub(crate) async fn remove(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Plain> {
     let signed = signed?;
-    own(&portal, &headers, &signed.0.token, false)?;
     let actor = signed.actor(&portal).await?;
     let namespace = actor.own_account(signed.person())?.namespace.to_string();
     v1::removed(&portal, &signed, &actor, &headers, &namespace, &name).await?;

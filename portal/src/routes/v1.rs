@@ -4,20 +4,19 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use devctl_core::object::version;
 use devctl_core::workspace::Workspace;
 use http::{HeaderMap, StatusCode};
 use portal_core::offer::offers;
 use portal_core::problem::Problem;
 use portal_core::view::{self, Row};
+use portal_core::visible::Visible;
 use portal_core::wish;
 use serde_json::{Value, json};
 
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
-use crate::mirror::Broken;
 use crate::refusal::Refusal;
-use crate::request::{audit, document, own, request_id};
+use crate::request::{audit, document, request_id};
 use crate::rights::Actor;
 
 /// `GET /api/v1/me`: who the person is, for Kubernetes and here.
@@ -49,7 +48,7 @@ pub(crate) async fn list(
     signed: SignedIn,
 ) -> Result<Json<Value>, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
-    let state = portal.mirror.read().map_err(broken)?;
+    let state = portal.mirror.read().map_err(Problem::from)?;
     let rows: Vec<&Row> = state.visible(&visible).map(|(_, row)| row).collect();
     Ok(Json(json!({"version": state.ring.head(), "items": rows})))
 }
@@ -60,7 +59,8 @@ pub(crate) async fn show(
     signed: SignedIn,
     Path((namespace, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
-    let claim = &seen_claim(&portal, &signed, &namespace, &name).await?;
+    let visible = portal.rights.visible(signed.person()).await;
+    let claim = &seen_claim(&portal, &visible, &namespace, &name)?;
     let part = |pointer: &str| claim.pointer(pointer).cloned().unwrap_or_default();
     let mut shown = json!(Row::new(claim));
     shown["parameters"] = view::parameters(claim).0;
@@ -78,7 +78,6 @@ pub(crate) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<impl IntoResponse, Refusal> {
-    own(&portal, &headers, &signed.0.token, true)?;
     let actor = signed.actor(&portal).await?;
     let place = wish::Place {
         account: actor.account.as_ref(),
@@ -96,7 +95,6 @@ pub(crate) async fn remove(
     headers: HeaderMap,
     Path((namespace, name)): Path<(String, String)>,
 ) -> Result<StatusCode, Refusal> {
-    own(&portal, &headers, &signed.0.token, false)?;
     let actor = signed.actor(&portal).await?;
     removed(&portal, &signed, &actor, &headers, &namespace, &name).await?;
     Ok(StatusCode::ACCEPTED)
@@ -116,16 +114,11 @@ pub(super) async fn created(
         .create(claim)
         .await;
     let object = workspace.reference().to_string();
-    audit(signed, request, "create", &object, answer.as_ref().err());
-    let mut created = answer?;
-    portal
-        .mirror
-        .until(version(&created).parse().unwrap_or_default())
-        .await;
-    if let Some(metadata) = created.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    Ok(created)
+    let problem = answer.as_ref().err();
+    audit(signed.person(), request, "create", &object, problem);
+    let created = answer?;
+    portal.mirror.has(&created).await;
+    Ok(view::without_managed_fields(created))
 }
 
 /// Deletes a claim as the person.
@@ -137,7 +130,7 @@ pub(super) async fn removed(
     namespace: &str,
     name: &str,
 ) -> Result<(), Problem> {
-    let claim = own_claim(portal, actor, namespace, name)?;
+    let claim = seen_claim(portal, &actor.visible, namespace, name)?;
     let workspace = Workspace::new(&claim);
     if workspace.is_from_git() {
         let detail = format!(
@@ -152,52 +145,28 @@ pub(super) async fn removed(
         .delete(name, uid)
         .await;
     let object = format!("workspace {namespace}/{name}");
-    audit(signed, request, "delete", &object, answer.as_ref().err());
-    let version = version(&answer?).parse().unwrap_or_default();
-    portal.mirror.until(version).await;
+    let problem = answer.as_ref().err();
+    audit(signed.person(), request, "delete", &object, problem);
+    portal.mirror.has(&answer?).await;
     Ok(())
 }
 
-/// A claim that the person sees.
-pub(super) async fn seen_claim(
+/// A claim, if the person sees it.
+pub(super) fn seen_claim(
     portal: &Portal,
-    signed: &SignedIn,
+    visible: &Visible,
     namespace: &str,
     name: &str,
 ) -> Result<Value, Problem> {
-    let visible = portal.rights.visible(signed.person()).await;
-    if !visible.has(namespace) {
-        return Err(absent(namespace, name));
-    }
-    let state = portal.mirror.read().map_err(broken)?;
-    let found = state.claim(namespace, name).cloned();
-    found.ok_or_else(|| absent(namespace, name))
-}
-
-/// A claim that the person wants to change, as the mirror has it.
-pub(super) fn own_claim(
-    portal: &Portal,
-    actor: &Actor,
-    namespace: &str,
-    name: &str,
-) -> Result<Value, Problem> {
-    if !actor.sees(namespace) {
-        return Err(absent(namespace, name));
-    }
-    let state = portal.mirror.read().map_err(broken)?;
-    let found = state.claim(namespace, name).cloned();
-    found.ok_or_else(|| absent(namespace, name))
+    let state = portal.mirror.read()?;
+    let found = state.claim(namespace, name);
+    let seen = found.filter(|_| visible.has(namespace)).cloned();
+    seen.ok_or_else(|| absent(namespace, name))
 }
 
 /// A change that Argo CD would undo.
 pub(super) fn managed_by_git(detail: String) -> Problem {
     Problem::new(409, "managed-by-git", "Git has this workspace", detail)
-}
-
-/// The mirror cannot be read.
-#[expect(clippy::needless_pass_by_value, reason = "it maps an error")]
-pub(super) fn broken(broken: Broken) -> Problem {
-    Problem::new(500, "internal", "The portal failed", broken.to_string())
 }
 
 fn absent(namespace: &str, name: &str) -> Problem {
