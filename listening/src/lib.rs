@@ -9,5 +9,6 @@
 
 pub mod accept;
 pub mod http;
+pub mod metrics;
 pub mod pace;
 pub mod room;

@@ -30,7 +30,6 @@ mod app;
 mod cluster;
 mod configuration;
 mod following;
-mod hex;
 mod metrics;
 mod mirror;
 mod objects;

@@ -2,24 +2,14 @@
 
 use std::sync::Arc;
 
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode};
-use listening::http::Bounds;
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use http::StatusCode;
+use listening::metrics::{Open, Outcomes, PATH, count, encoded};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-
-const OPEN_METRICS: HeaderValue =
-    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
-
-/// What became of something, in a word.
-#[derive(EncodeLabelSet, Clone, Debug, PartialEq, Eq, Hash)]
-struct Outcome {
-    result: String,
-}
 
 /// A request by the route that answered it.
 #[derive(EncodeLabelSet, Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,8 +21,8 @@ struct Answered {
 /// The metrics of a portal.
 pub(crate) struct Metrics {
     streams: Gauge,
-    ends: Family<Outcome, Counter>,
-    logins: Family<Outcome, Counter>,
+    ends: Outcomes,
+    logins: Outcomes,
     requests: Family<Answered, Counter>,
     registry: Registry,
 }
@@ -40,8 +30,8 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("gpu_portal");
-        let (streams, ends) = (Gauge::default(), Family::default());
-        let (logins, requests) = (Family::default(), Family::default());
+        let (streams, ends) = (Gauge::default(), Outcomes::default());
+        let (logins, requests) = (Outcomes::default(), Family::default());
         registry.register(
             "streams",
             "Streams of changes that are open",
@@ -68,9 +58,8 @@ impl Metrics {
     }
 
     /// Counts a stream until the value is dropped.
-    pub(crate) fn stream(&self) -> OpenStream {
-        self.streams.inc();
-        OpenStream(self.streams.clone())
+    pub(crate) fn stream(&self) -> Open {
+        Open::new(&self.streams)
     }
 
     /// Counts a stream that the portal ends.
@@ -94,13 +83,7 @@ impl Metrics {
 
     fn answer(&self, path: &str) -> (StatusCode, String) {
         match path {
-            "/metrics" => {
-                let mut metrics = String::new();
-                match text::encode(&mut metrics, &self.registry) {
-                    Ok(()) => (StatusCode::OK, metrics),
-                    Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
-                }
-            }
+            PATH => encoded(&self.registry),
             // The port is open when the claims, the users and the sessions are known.
             "/healthz" | "/readyz" => (StatusCode::OK, "ok\n".to_owned()),
             _ => (StatusCode::NOT_FOUND, "not found\n".to_owned()),
@@ -108,38 +91,9 @@ impl Metrics {
     }
 }
 
-/// A stream that is open.
-pub(crate) struct OpenStream(Gauge);
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
-}
-
-fn count(family: &Family<Outcome, Counter>, result: &str) {
-    let outcome = Outcome {
-        result: result.to_owned(),
-    };
-    family.get_or_create(&outcome).inc();
-}
-
 /// Serves metrics and probes until the process ends.
 pub(crate) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
-    listening::http::serve(listener, Bounds::default(), move |request: &Request<_>| {
-        let (status, body) = metrics.answer(request.uri().path());
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
-        let is_metrics = request.uri().path() == "/metrics" && status.is_success();
-        let media = if is_metrics {
-            OPEN_METRICS
-        } else {
-            HeaderValue::from_static("text/plain; charset=utf-8")
-        };
-        response.headers_mut().insert(CONTENT_TYPE, media);
-        response
-    })
-    .await;
+    listening::metrics::serve(listener, move |path| metrics.answer(path)).await;
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use http::{HeaderName, HeaderValue};
 use portal_core::problem::Problem;
 
 use crate::app::Shared;
-use crate::hex::hex;
 use crate::refusal::Refusal;
 use crate::request::REQUEST_ID;
 
@@ -158,5 +157,5 @@ fn foreign(headers: &HeaderMap) -> Option<&HeaderName> {
 fn id() -> Option<HeaderValue> {
     let mut bytes = [0; 16];
     aws_lc_rs::rand::fill(&mut bytes).ok()?;
-    HeaderValue::from_str(&hex(&bytes)).ok()
+    HeaderValue::from_str(&hex::encode(bytes)).ok()
 }

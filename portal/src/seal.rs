@@ -10,8 +10,6 @@ use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::hex::hex;
-
 /// The length of a cookie's key in bytes.
 const KEY: usize = 32;
 
@@ -41,7 +39,7 @@ impl Cookie {
     pub(crate) fn name(&self) -> String {
         let hash = digest(&SHA256, &self.0);
         let (start, _) = hash.as_ref().split_at(16);
-        format!("gpu-portal-session-{}", hex(start))
+        format!("gpu-portal-session-{}", hex::encode(start))
     }
 
     /// The token that the portal's own page sends with each write.

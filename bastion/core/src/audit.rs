@@ -5,8 +5,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::hex::hex;
-
 pub mod event;
 
 pub use event::Event;
@@ -216,7 +214,7 @@ impl OpenSessions {
 }
 
 fn hash(line: &str) -> String {
-    hex(&Sha256::digest(line.as_bytes()))
+    hex::encode(Sha256::digest(line.as_bytes()))
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ pub mod audit;
 pub mod calls;
 pub mod certificates;
 pub mod grants;
-pub mod hex;
 pub mod names;
 pub mod processes;
 pub mod protocol;

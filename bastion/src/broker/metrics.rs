@@ -3,35 +3,21 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode};
-use listening::http::Bounds;
-use prometheus_client::encoding::{EncodeLabelSet, text};
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use http::StatusCode;
+use listening::metrics::{Open, Outcomes, PATH, count, encoded};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
-/// The path of the metrics, and the content type of the answer (`OpenMetrics` 1.0).
-const METRICS: &str = "/metrics";
-const OPEN_METRICS: HeaderValue =
-    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 /// The bounds of the histograms in seconds.
 const SECONDS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.0, 10.0];
-
-/// What became of something, in a word.
-#[derive(EncodeLabelSet, Clone, Debug, PartialEq, Eq, Hash)]
-struct Outcome {
-    result: String,
-}
 
 /// The metrics of a broker.
 pub(super) struct Metrics {
     sessions: Gauge,
-    logins: Family<Outcome, Counter>,
-    connections: Family<Outcome, Counter>,
+    logins: Outcomes,
+    connections: Outcomes,
     audit: Histogram,
     is_audit_written: Gauge,
     registry: Registry,
@@ -41,7 +27,7 @@ impl Metrics {
     pub(super) fn new() -> Self {
         let mut registry = Registry::with_prefix("gpu_bastion");
         let (sessions, logins, connections) =
-            (Gauge::default(), Family::default(), Family::default());
+            (Gauge::default(), Outcomes::default(), Outcomes::default());
         let audit = Histogram::new(SECONDS);
         registry.register("sessions", "Sessions that are open", sessions.clone());
         registry.register("logins", "Logins, by result", logins.clone());
@@ -74,9 +60,8 @@ impl Metrics {
     }
 
     /// Counts a session until the value is dropped.
-    pub(super) fn session(&self) -> OpenSession {
-        self.sessions.inc();
-        OpenSession(self.sessions.clone())
+    pub(super) fn session(&self) -> Open {
+        Open::new(&self.sessions)
     }
 
     /// Counts a connection to a workspace.
@@ -98,13 +83,7 @@ impl Metrics {
     /// A broker whose audit log cannot be written refuses everything, so it is not ready.
     fn answer(&self, path: &str) -> (StatusCode, String) {
         match path {
-            METRICS => {
-                let mut metrics = String::new();
-                match text::encode(&mut metrics, &self.registry) {
-                    Ok(()) => (StatusCode::OK, metrics),
-                    Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
-                }
-            }
+            PATH => encoded(&self.registry),
             "/healthz" => (StatusCode::OK, "alive\n".to_owned()),
             "/readyz" if self.is_audit_written() => (StatusCode::OK, "ready\n".to_owned()),
             "/readyz" => {
@@ -116,34 +95,9 @@ impl Metrics {
     }
 }
 
-/// A session that the metrics count.
-pub(super) struct OpenSession(Gauge);
-
-impl Drop for OpenSession {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
-}
-
-fn count(family: &Family<Outcome, Counter>, result: &str) {
-    let outcome = Outcome {
-        result: result.to_owned(),
-    };
-    family.get_or_create(&outcome).inc();
-}
-
 /// Answers until the broker ends.
 pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
-    let answer = move |request: &Request<_>| {
-        let (status, text) = metrics.answer(request.uri().path());
-        let mut response = Response::new(text);
-        *response.status_mut() = status;
-        if request.uri().path() == METRICS {
-            response.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);
-        }
-        response
-    };
-    listening::http::serve(listener, Bounds::default(), answer).await;
+    listening::metrics::serve(listener, move |path| metrics.answer(path)).await;
 }
 
 #[cfg(test)]
@@ -168,7 +122,7 @@ mod tests {
         metrics.login("opened");
         metrics.connection("opened");
         metrics.audit(Instant::now(), true);
-        let there = metrics.answer(METRICS).1;
+        let there = metrics.answer(PATH).1;
         let words = ALERTS.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         let asked: Vec<&str> = words
             .filter(|word| word.starts_with("gpu_bastion_"))
@@ -187,7 +141,7 @@ mod tests {
         drop(metrics.session());
         metrics.login("opened");
         metrics.connection("NotRunning");
-        let text = metrics.answer(METRICS).1;
+        let text = metrics.answer(PATH).1;
         for line in [
             "gpu_bastion_sessions 1",
             "gpu_bastion_logins_total{result=\"opened\"} 1",

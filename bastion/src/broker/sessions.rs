@@ -9,7 +9,6 @@ use bastion_core::accounts::{Accounts, Credential, Key};
 use bastion_core::audit::Event;
 use bastion_core::certificates::shown;
 use bastion_core::grants::{Grant, line, principal};
-use bastion_core::hex::hex;
 use bastion_core::processes::{Process, connection};
 use bastion_core::protocol::{Answer, Ask, Welcome};
 use devctl_core::host::Refused;
@@ -153,7 +152,7 @@ impl Connection {
         let Some(connection) = self.asks_for_keys() else {
             return Ok(None);
         };
-        let secret = hex(&bytes::<32>()?);
+        let secret = hex::encode(bytes::<32>()?);
         let grant = Grant {
             user: user.to_owned(),
             by,
@@ -178,7 +177,7 @@ impl Connection {
             let unknown = Problem::new(Code::NotLoggedIn, "NotKnown", message);
             return answer(&mut self.to, &Answer::Refused(unknown)).await;
         };
-        let session = hex(&bytes::<10>()?);
+        let session = hex::encode(bytes::<10>()?);
         let person = Person::new(&self.broker, grant.user.clone(), session.clone(), namespace);
         let place = match self.broker.limits.enter(&grant.user) {
             Ok(place) => place,

@@ -10,6 +10,7 @@ use futures::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName};
 use jiff::Timestamp;
+use listening::metrics::Open;
 use portal_core::problem::Problem;
 use portal_core::ring::{Cursor, Resumed, Step};
 use portal_core::visible::Visible;
@@ -18,7 +19,6 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::app::{Shared, SignedIn};
-use crate::metrics::OpenStream;
 use crate::refusal::Refusal;
 use crate::rights::Changes;
 
@@ -81,7 +81,7 @@ struct Page {
     rights: Changes,
     place: Place,
     /// Counts the page as long as it is open.
-    _open: (OpenStream, OwnedSemaphorePermit),
+    _open: (Open, OwnedSemaphorePermit),
 }
 
 enum Place {
