@@ -64,10 +64,12 @@ class Cluster:
             *("-p", json.dumps({"status": status})),
         )
 
-    def flavors(self) -> list[Object]:
-        """The flavors of the platform's examples."""
+    def offer(self, status: Object) -> None:
+        """The flavors of the platform's examples. Crossplane writes their status; here, that of
+        `t4` is given."""
         text = (ROOT / "examples/platform/flavors.yaml").read_text()
-        return list(yaml.safe_load_all(text))
+        self.apply(*yaml.safe_load_all(text))
+        self.patch_status("workspaceflavors", "t4", status)
 
     def requests(self) -> list[Object]:
         """What the API server recorded."""

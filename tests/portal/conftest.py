@@ -4,14 +4,18 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
 import yaml
+from playwright.sync_api import Browser as Chromium
 
 import certificates as certificate_files
+import page as pages
 from certificates import Certificates
 from cluster import CLAIMS, ROOT, Cluster, definitions
 from people import Browser
@@ -186,8 +190,9 @@ def token(cluster: Cluster) -> str:
 @pytest.fixture(scope="session")
 def start(
     cluster: Cluster, token: str, places: Places
-) -> Callable[[Path, int, str], "running"]:
-    """Starts a portal for a file of the API server's authentication."""
+) -> Callable[..., AbstractContextManager[subprocess.Popen[str]]]:
+    """A portal for a file of the API server's authentication, until the block ends. The block
+    begins when it listens."""
     admin = yaml.safe_load(cluster.kubeconfig.read_text())
     for user in admin["users"]:
         user["user"] = {"token": token}
@@ -196,9 +201,10 @@ def start(
     secret = places.folder / "client-secret"
     secret.write_text("the-secret-of-the-portal\n")
 
+    @contextmanager
     def start(
         authentication: Path, number: int, name: str, metrics: int = 0, **more: object
-    ) -> "running":
+    ) -> Iterator[subprocess.Popen[str]]:
         config = places.folder / f"{name}.yaml"
         config.write_text(
             yaml.safe_dump(
@@ -220,26 +226,32 @@ def start(
         ]
         environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
         log = places.folder / f"{name}.log"
-        return running(words, log, env=environment)
+        with running(words, log, env=environment) as process:
+
+            def serves() -> bool:
+                assert process.poll() is None, log.read_text()
+                return listens(number)
+
+            until("the portal", serves)
+            yield process
+            print(log.read_text())
 
     return start
 
 
 @pytest.fixture(scope="session")
 def portal(
-    places: Places, dex: str, start: Callable[..., "running"], authentication: Path
+    places: Places, dex: str, start: Callable[..., Any], authentication: Path
 ) -> Iterator[str]:
     ports = (places.portal_port, "portal", places.metrics_port)
-    with start(authentication, *ports) as process:
-        log = places.folder / "portal.log"
-
-        def serves() -> bool:
-            assert process.poll() is None, log.read_text()
-            return listens(places.portal_port)
-
-        until("the portal", serves)
+    with start(authentication, *ports):
         yield places.portal
-        print(log.read_text())
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    with pages.chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-import page as pages
 from cluster import CLAIMS, Cluster
 from page import Person, signs_in
 from processes import until
@@ -14,12 +13,6 @@ from test_workspaces import READY, RUN, annotations
 
 # A browser is 100 MB to download.
 pytestmark = pytest.mark.thorough
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with pages.chromium() as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -206,14 +199,12 @@ def test_a_person_follows_one_workspace_stops_it_and_extends_its_run(
 def test_a_person_chooses_a_machine_of_the_platform_by_its_price(
     person: Person, cluster: Cluster
 ) -> None:
-    for flavor in cluster.flavors():
-        cluster.apply(flavor)
     status = {
         "placements": "EC2, Cluster",
         "gpu": "1 x T4 16Gi",
         "instanceHourlyUsd": 0.5,
     }
-    cluster.patch_status("workspaceflavors", "t4", status)
+    cluster.offer(status)
     page = person.opens()
     signs_in(page, "alice")
     machine = page.get_by_label("Machine", exact=True)

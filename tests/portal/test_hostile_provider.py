@@ -11,7 +11,7 @@ import requests
 from conftest import Places, written
 from hostile import Key, Provider, by_secret, unsigned
 from people import Browser
-from processes import listens, port, until
+from processes import port
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,6 @@ def address(
     number = port()
     path = written(places, provider.issuer, "hostile-authentication.yaml")
     with start(path, number, "hostile-portal"):
-        until("the portal", lambda: listens(number))
         yield f"https://localhost:{number}"
 
 

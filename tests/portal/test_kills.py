@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-import page as pages
 from cluster import Cluster
 from conftest import Places
 from page import Person, signs_in
 from people import Browser as Client
-from processes import listens, until
 from test_browser import create
 from test_workspaces import READY
 
@@ -34,7 +32,6 @@ class Portal:
     def begin(self) -> None:
         self.block = self.start()
         self.process: subprocess.Popen[str] = self.block.__enter__()
-        until("the portal", lambda: listens(self.port))
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -59,17 +56,20 @@ def mortal(
 
 
 @pytest.fixture
-def tabs(mortal: Portal) -> Iterator[list[Page]]:
+def tabs(mortal: Portal, chromium: Browser) -> Iterator[list[Page]]:
     """Two browsers of alice, with two tabs each."""
     address = f"https://localhost:{mortal.port}"
-    with pages.chromium() as chromium:
-        opened = []
-        for _ in range(2):
-            person = Person(chromium.new_context(ignore_https_errors=True), address)
-            page = person.opens()
-            signs_in(page, "alice")
-            opened += [page, person.opens()]
-        yield opened
+    opened, contexts = [], []
+    for _ in range(2):
+        context = chromium.new_context(ignore_https_errors=True)
+        contexts.append(context)
+        person = Person(context, address)
+        page = person.opens()
+        signs_in(page, "alice")
+        opened += [page, person.opens()]
+    yield opened
+    for context in contexts:
+        context.close()
 
 
 def test_pages_are_right_after_each_kill_and_nobody_loads_them_again(

@@ -10,7 +10,7 @@ import pytest
 from cluster import CLAIMS, ROOT, Cluster
 from conftest import Places, signed_in
 from people import Browser
-from processes import listens, until
+from processes import until
 from test_rights import Thief, claim
 
 MANIFEST = ROOT / "portal/manifests/constrained-impersonation-of-persons.yaml"
@@ -31,7 +31,6 @@ def persons(
     number = places.persons_port
     try:
         with start(authentication, number, "persons", actAs="Person"):
-            until("the portal", lambda: listens(number))
             yield f"https://localhost:{number}"
     finally:
         cluster.kubectl("delete", "-f", str(MANIFEST))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-import page as pages
 from cluster import ROOT, Cluster
 from page import Person, signs_in
 from test_browser import create
@@ -52,12 +51,6 @@ FULL = {
         },
     },
 }
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with pages.chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(params=["light", "dark"])

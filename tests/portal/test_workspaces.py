@@ -332,15 +332,13 @@ def test_parameters_of_a_claim_from_git_are_changed_in_git(
 def test_a_new_flavor_is_offered_without_a_new_portal(
     alice: Browser, cluster: Cluster
 ) -> None:
-    for flavor in cluster.flavors():
-        cluster.apply(flavor)
     status = {
         "placements": "EC2, Cluster",
         "gpu": "1 x T4 16Gi",
         "instanceHourlyUsd": 0.526,
         "podHourlyUsd": 0.4,
     }
-    cluster.patch_status("workspaceflavors", "t4", status)
+    cluster.offer(status)
 
     def offered() -> list[tuple[str, float | None]]:
         offers = alice.get("/api/v1/catalogue").json()["offers"]

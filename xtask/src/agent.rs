@@ -7,8 +7,6 @@ use std::path::Path;
 use local_cluster::progress::Progress;
 use serde_json::json;
 
-use crate::oci;
-use crate::package::platform::Platform;
 use crate::standalone::{self, Shape};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -19,23 +17,16 @@ pub(crate) const PROGRAM: &str = "gpu-workspace-agent";
 /// Writes an OCI image layout that contains only the program. Returns the digest of its manifest,
 /// in hexadecimal digits.
 pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<String> {
-    let parts = to.with_extension("parts");
-    fs::create_dir_all(&parts)?;
-    let program = parts.join(PROGRAM);
-    standalone::write(PROGRAM, shape, Platform::host(), &program, progress)?;
-    let layer = layer(&program, &parts.join("layer.tar"))?;
     let config = json!({
         "Entrypoint": [format!("/{PROGRAM}")],
         "Cmd": ["watch"],
         // The same user as in the image of workspaces, because the agent reads their home folders.
         "User": "1000:1000",
     });
-    let digest = oci::write(vec![layer], &config, to)?;
-    fs::remove_dir_all(parts)?;
-    Ok(digest)
+    standalone::image(PROGRAM, shape, &config, to, progress, files)
 }
 
-fn layer(program: &Path, tar: &Path) -> Outcome<oci::Layer> {
+fn files(program: &Path) -> Outcome<Vec<u8>> {
     let content = fs::read(program)?;
     let mut header = tar::Header::new_gnu();
     header.set_size(u64::try_from(content.len())?);
@@ -44,13 +35,17 @@ fn layer(program: &Path, tar: &Path) -> Outcome<oci::Layer> {
     header.set_cksum();
     let mut archive = tar::Builder::new(Vec::new());
     archive.append_data(&mut header, PROGRAM, content.as_slice())?;
-    let uncompressed = archive.into_inner()?;
-    oci::Layer::compress(&uncompressed, tar)
+    Ok(archive.into_inner()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oci;
+
+    fn layer(program: &Path, tar: &Path) -> Outcome<oci::Layer> {
+        oci::Layer::compress(&files(program)?, tar)
+    }
 
     #[test]
     fn the_same_program_gives_the_same_layer() {

@@ -1,16 +1,14 @@
 //! The image of the portal: the program, with its app inside, and the certificate authorities.
 
 use std::error::Error;
-use std::fs;
 use std::path::Path;
 
 use local_cluster::progress::Progress;
 use serde_json::json;
 
 use crate::package::image;
-use crate::package::platform::Platform;
+use crate::python;
 use crate::standalone::{self, Shape};
-use crate::{oci, python};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -25,14 +23,8 @@ pub(crate) fn image(shape: &Shape, to: &Path, progress: &Progress) -> Outcome<St
     let step = progress.begin("build the portal's app");
     python::script(&crate::root().join("portal/web/build.py"))?;
     step.end("");
-    let parts = to.with_extension("parts");
-    fs::create_dir_all(&parts)?;
-    let program = parts.join(PROGRAM);
-    standalone::write(PROGRAM, shape, Platform::host(), &program, progress)?;
-    let layer = image::layer(&program, PROGRAM)?;
-    let layer = oci::Layer::compress(&layer, &parts.join("layer.tar"))?;
     let config = json!({"Entrypoint": [format!("/{PROGRAM}")], "User": USER});
-    let digest = oci::write(vec![layer], &config, to)?;
-    fs::remove_dir_all(parts)?;
-    Ok(digest)
+    standalone::image(PROGRAM, shape, &config, to, progress, |program| {
+        Ok(image::layer(program, PROGRAM)?)
+    })
 }

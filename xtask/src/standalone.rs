@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use local_cluster::progress::Progress;
+use serde_json::Value;
 
+use crate::oci;
 use crate::package::compile;
 use crate::package::image::sha256;
 use crate::package::platform::Platform;
@@ -67,4 +69,24 @@ pub(crate) fn write(
     compile::write(program, shape.release, platform, to)?;
     step.end("");
     Ok(sha256(&fs::read(to)?))
+}
+
+/// Writes an OCI image layout of one program. `files` makes the archive of the image's files from the path of
+/// the program. Returns the digest of the manifest, in hexadecimal digits.
+pub(crate) fn image(
+    program: &str,
+    shape: &Shape,
+    config: &Value,
+    to: &Path,
+    progress: &Progress,
+    files: impl FnOnce(&Path) -> Outcome<Vec<u8>>,
+) -> Outcome<String> {
+    let parts = to.with_extension("parts");
+    fs::create_dir_all(&parts)?;
+    let path = parts.join(program);
+    write(program, shape, Platform::host(), &path, progress)?;
+    let layer = oci::Layer::compress(&files(&path)?, &parts.join("layer.tar"))?;
+    let digest = oci::write(vec![layer], config, to)?;
+    fs::remove_dir_all(parts)?;
+    Ok(digest)
 }

@@ -1,4 +1,5 @@
 // The portal's HTTP API.
+import { text } from "./text";
 
 export type Row = {
   namespace: string;
@@ -53,6 +54,9 @@ export class Refused extends Error {
     super(problem.detail);
   }
 }
+
+// What a person reads about something that failed.
+export const said = (error: unknown) => (error instanceof Refused ? error.message : text.failed);
 
 export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = {};

@@ -1,5 +1,6 @@
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { type Offer, Refused, ask } from "../api";
+import { dollars } from "../money";
 import { text } from "../text";
 
 type Field = "name" | "machine" | "instanceType";
@@ -101,7 +102,7 @@ function useOffers(): Offer[] {
 const value = (offer: Offer) => `${offer.placement}/${offer.flavor}`;
 
 function label({ flavor, placement, gpu, description, hourlyUsd }: Offer): string {
-  const price = hourlyUsd === undefined ? undefined : text.perHour(dollars.format(hourlyUsd));
+  const price = hourlyUsd === undefined ? undefined : text.perHour(dollars(hourlyUsd));
   const parts = [flavor, gpu ?? description, text.placement[placement] ?? placement, price];
   return parts.filter((part) => part !== undefined).join(" · ");
 }
@@ -152,5 +153,3 @@ function marked(error: unknown): Errors {
   }
   return errors;
 }
-
-const dollars = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });

@@ -1,7 +1,9 @@
 import { useEffect, useState } from "react";
-import { Refused, type Row, ask } from "../api";
+import { type Row, ask, said } from "../api";
+import { dollars } from "../money";
 import { text } from "../text";
 import { Command } from "./Command";
+import { Phase } from "./Phase";
 
 type Condition = {
   type: string;
@@ -25,7 +27,7 @@ export function Workspace({ row, name, onNote }: Props) {
       </p>
       <h2 id="workspace">{row.name}</h2>
       <p>
-        <span className={`phase ${row.phase === "Ready" ? "good" : ""}`}>{row.phase}</span>
+        <Phase row={row} />
         {row.machine && ` · ${row.machine}`}
         {row.message && <small>{row.message}</small>}
       </p>
@@ -68,7 +70,7 @@ function Run({ row, onNote }: { row: Row; onNote: (note: string) => void }) {
       await ask("POST", `/api/v1/workspaces/${row.namespace}/${row.name}/${action}`, body);
       onNote(note);
     } catch (error) {
-      setProblem(error instanceof Refused ? error.message : text.failed);
+      setProblem(said(error));
     }
   }
   return (
@@ -116,8 +118,8 @@ function Cost({ row }: { row: Row }) {
     <section aria-labelledby="cost">
       <h3 id="cost">{text.cost}</h3>
       <p>
-        {text.perHour(dollars.format(row.hourlyUsd))}
-        {row.soFarUsd !== undefined && ` · ${text.soFar(dollars.format(row.soFarUsd))}`}
+        {text.perHour(dollars(row.hourlyUsd))}
+        {row.soFarUsd !== undefined && ` · ${text.soFar(dollars(row.soFarUsd))}`}
       </p>
     </section>
   );
@@ -171,5 +173,3 @@ function Conditions({ row }: { row: Row }) {
     </section>
   );
 }
-
-const dollars = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });

@@ -1,6 +1,8 @@
 import { useEffect, useRef, useState } from "react";
-import { Refused, type Row, ask } from "../api";
+import { type Row, ask, said } from "../api";
+import { dollars } from "../money";
 import { text } from "../text";
+import { Phase } from "./Phase";
 
 type Props = {
   rows: ReadonlyMap<string, Row> | undefined;
@@ -51,11 +53,11 @@ function Line({ row, onRemove }: { row: Row; onRemove: (row: Row) => void }) {
         <a href={`/workspaces/${row.namespace}/${row.name}`}>{row.name}</a>
       </th>
       <td>
-        <span className={`phase ${row.phase === "Ready" ? "good" : ""}`}>{row.phase}</span>
+        <Phase row={row} />
         {row.message && <small>{row.message}</small>}
       </td>
       <td>{row.machine}</td>
-      <td>{row.hourlyUsd !== undefined && text.perHour(dollars.format(row.hourlyUsd))}</td>
+      <td>{row.hourlyUsd !== undefined && text.perHour(dollars(row.hourlyUsd))}</td>
       <td>
         {row.stopsAt && <time dateTime={row.stopsAt}>{new Date(row.stopsAt).toLocaleString()}</time>}
       </td>
@@ -86,7 +88,7 @@ function Remove({ row, onEnd, onNote }: RemoveProps) {
       onNote(text.removing(row.name));
       onEnd();
     } catch (error) {
-      setProblem(error instanceof Refused ? error.message : text.failed);
+      setProblem(said(error));
     }
   }
 
@@ -118,5 +120,3 @@ function useReady(rows: ReadonlyMap<string, Row> | undefined, onNote: (note: str
     before.current = rows;
   }, [rows, onNote]);
 }
-
-const dollars = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });
