@@ -65,7 +65,7 @@ impl Groups {
     }
 }
 
-/// Who vouches for people, and how tokens become people.
+/// The provider of identities, and the mapping from its tokens to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Issuer {
     /// The address.

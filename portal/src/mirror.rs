@@ -94,7 +94,8 @@ impl Mirror {
         let _ = tokio::time::timeout(CATCH_UP, reached).await;
     }
 
-    /// Waits until the mirror has this state of a claim, so that the next list of who changed it has it.
+    /// Waits until the mirror has this state of a claim. So the person who changed the claim finds the change in
+    /// their next list.
     pub(crate) async fn has(&self, claim: &Value) {
         self.until(version(claim).parse().unwrap_or_default()).await;
     }

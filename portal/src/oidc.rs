@@ -75,7 +75,7 @@ pub(crate) struct Attempt {
     pub(crate) return_to: String,
 }
 
-/// Why nobody is signed in.
+/// Why a sign-in fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("the provider of identities cannot be reached: {0}")]

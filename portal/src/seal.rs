@@ -1,4 +1,4 @@
-//! A session at rest: readable by who has the session's cookie, and by nobody else.
+//! A session at rest: only the cookie in the person's browser decrypts it.
 //!
 //! The cookie is a random key. The name of the Secret is its hash, and the contents are encrypted with a
 //! key that is derived from it. So nobody gets a session by reading Secrets.

@@ -1,7 +1,7 @@
 //! Who is signed in: one Secret for each session, in the portal's own namespace.
 //!
-//! All replicas follow the Secrets, so a session counts at each of them, and who deletes its Secret ends
-//! it everywhere.
+//! All replicas watch the Secrets. So each replica knows each session, and the deletion of a Secret ends its session
+//! at all of them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, RwLock};
@@ -169,7 +169,7 @@ impl Sessions {
         let Ok(mut known) = self.known.write() else {
             return;
         };
-        // A session never changes, and who waits for its end keeps waiting.
+        // A session never changes. A second entry would lose the streams that wait for the end of the first.
         known.entry(name).or_insert_with(|| Sealed {
             contents,
             over: watch::Sender::new(false),

@@ -121,7 +121,7 @@ mod tests {
             ("alice", "dev-alice")
         );
         assert_eq!(account(&person("bob", &[]), &users).unwrap().owner, "bob");
-        // The name of a DevUser with other subjects is nobody's.
+        // The DevUser `alice` has another subject, so the User `alice` has no DevUser.
         let unknown = account(&person("alice", &[]), &users).unwrap_err();
         assert_eq!(unknown, NoAccount::Unknown("alice".into()));
     }

@@ -29,7 +29,7 @@ pub struct Person {
 pub struct Mapping {
     /// The names of claims.
     pub claim_mappings: ClaimMappings,
-    /// Claims without which nobody logs in.
+    /// Claims that a token must have.
     #[serde(default)]
     pub claim_validation_rules: Vec<ClaimRule>,
 }
@@ -66,7 +66,7 @@ pub struct ClaimRule {
     pub required_value: String,
 }
 
-/// Why nobody is logged in by some claims.
+/// Why the portal refuses a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The claim is missing, or is no text.
@@ -80,7 +80,7 @@ pub enum Refused {
         /// The value that it must have.
         required: String,
     },
-    /// The address may be somebody else's.
+    /// The provider of identities has not verified the e-mail address.
     #[error("the provider of identities has not verified the address in the claim `email`")]
     Unverified,
     /// The claim has no name that Kubernetes and HTTP carry unchanged.

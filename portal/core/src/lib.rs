@@ -1,10 +1,10 @@
 //! The portal, without side effects.
 //!
-//! [`identity`] says who a person is, from the claims of a token. [`account`] finds the person's
-//! `DevUser`. [`bindings`] and [`visible`] say whose claims they see. [`view`] is what they see of one. [`ring`] has the
-//! changes of all claims, for open pages. [`offer`] is what the platform offers, and
-//! [`wish`] what they ask for. [`problem`] is what is said when
-//! something is refused. [`origin`] tells a request of the portal's own page from others.
+//! [`identity`] maps the claims of a token to a user with groups. [`account`] finds the user's `DevUser`.
+//! [`bindings`] finds the namespaces in which a user may have rights, and [`visible`] holds those whose claims they
+//! may list. [`view`] makes rows of claims. [`ring`] keeps the latest changes of all claims for open pages.
+//! [`offer`] lists the machines of the platform's flavors. [`wish`] makes a claim of a request. [`problem`] is a
+//! refusal. [`origin`] tells a request of the portal's own page from others.
 #![cfg_attr(
     test,
     allow(

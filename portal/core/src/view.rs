@@ -89,7 +89,7 @@ impl Row {
     }
 }
 
-/// A claim without what says who wrote which field: a third of it, and nobody reads it here.
+/// A claim without its `managedFields`. They are a third of a claim, and the portal does not read them.
 pub fn without_managed_fields(mut claim: Value) -> Value {
     if let Some(metadata) = claim.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
