@@ -142,4 +142,8 @@ impl Problem for NameTaken {
     fn reason(&self) -> &'static str {
         "NameTaken"
     }
+
+    fn field(&self) -> Option<&'static str> {
+        Some("metadata.name")
+    }
 }

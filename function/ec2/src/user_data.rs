@@ -382,4 +382,8 @@ impl Problem for TooLarge {
     fn reason(&self) -> &'static str {
         "ParametersInvalid"
     }
+
+    fn field(&self) -> Option<&'static str> {
+        Some("spec.parameters.ssh.publicKeys")
+    }
 }

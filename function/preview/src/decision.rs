@@ -1,27 +1,15 @@
-//! One decision about a workspace, as Crossplane would ask for it.
+//! One decision about a workspace that exists.
 
 use std::collections::BTreeMap;
 
 use function_runtime::kind::Kinds;
 use function_runtime::request::Request;
-use function_runtime::response::Response;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::calls::{Calls, Decision};
 use crate::error::Error;
 use crate::snapshot::Snapshot;
-
-/// How often Crossplane calls a function whose requirements change ("Crossplane will call the
-/// function up to five times").
-const CALLS: usize = 5;
-
-/// A decision, and the request that it answers.
-pub struct Decision {
-    /// The request with everything that the function asked for.
-    pub request: Request,
-    /// The decision.
-    pub response: Response,
-}
 
 /// Calls the function until it asks for nothing else.
 pub fn decide(
@@ -32,25 +20,21 @@ pub fn decide(
     observed: &BTreeMap<String, Value>,
     policy: Option<&Value>,
 ) -> Result<Decision, Error> {
-    let mut request = Request {
+    let request = Request {
         policy: policy.cloned(),
         composite: Some(composite.clone()),
         observed: observed.clone(),
         now,
         ..Request::default()
     };
-    let mut response = kinds.render(&request);
-    for _ in 1..CALLS {
+    let mut calls = Calls::begin(kinds, request);
+    loop {
         let mut required = BTreeMap::new();
-        for requirement in &response.requirements {
-            let found = snapshot.select(requirement)?;
-            required.insert(requirement.name.clone(), found);
+        for requirement in calls.requirements() {
+            required.insert(requirement.name.clone(), snapshot.select(requirement)?);
         }
-        if required == request.required {
-            break;
+        if !calls.supply(required) {
+            return Ok(calls.end());
         }
-        request.required = required;
-        response = kinds.render(&request);
     }
-    Ok(Decision { request, response })
 }

@@ -1,14 +1,20 @@
-//! What another policy would do to the workspaces of a cluster.
+//! What another policy would do to the workspaces of a cluster, and what a claim would get that does not exist
+//! yet.
 //!
 //! The function is pure: a composite, its composed resources and the fetched resources give the
 //! desired state. So [`preview`] decides about each workspace twice, under its own policy and under
-//! the proposed one, and compares the decisions. It reads a cluster and writes nothing.
+//! the proposed one, and compares the decisions. It reads a cluster and writes nothing. [`outlook`] decides
+//! about a claim before somebody creates it.
 
+pub mod calls;
+pub mod composition;
 mod decision;
 mod effect;
 mod error;
+pub mod outlook;
 mod price;
 mod proposal;
+pub mod selection;
 pub mod snapshot;
 mod table;
 

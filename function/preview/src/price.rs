@@ -1,37 +1,52 @@
-//! The highest price of the machines that a decision wants.
+//! The machines that a decision wants, and their prices.
 
+use api::catalogue::Prices;
 use function_workspace::cost::price;
 use serde_json::Value;
 
-use crate::decision::Decision;
+use crate::calls::Decision;
+use crate::outlook::Machine;
 
 /// The highest price in US dollars per hour, over the types that each machine may get; none if the
 /// catalogue does not have it, or no machine is wanted.
 pub fn highest(decision: &Decision) -> Option<f64> {
-    let Decision { request, response } = decision;
-    let policy = request.policy.as_ref();
-    let policy = function_workspace::policy::read(policy).ok()?;
-    let prices = function_workspace::catalogue::prices(&policy, request)?;
-    let status = &response.desired.as_ref()?.status;
-    let region = status.get("region").and_then(Value::as_str);
-    if let Some(flavor) = text(status.get("pods"), "flavor") {
-        let nodes = status
-            .get("pods")
-            .and_then(|pods| pods.get("nodes")?.as_f64());
-        let price = prices.flavor_hourly_usd.get(flavor)?;
-        return Some(price * nodes.unwrap_or(1.0));
-    }
-    let resources = response
-        .desired
-        .iter()
-        .flat_map(|desired| desired.resources.values());
-    let types = resources.filter_map(|resource| offers(&resource.object));
-    let listed = types
-        .flatten()
-        .filter_map(|(name, spot)| price::of_type(&prices, region?, name, spot));
+    let machines = machines(decision).into_iter();
+    let listed =
+        machines.filter_map(|machine| Some(machine.hourly_usd? * f64::from(machine.count)));
     listed.reduce(f64::max)
 }
 
+/// The machines that a workspace may get, in the order of the decision.
+pub fn machines(decision: &Decision) -> Vec<Machine> {
+    let Decision { request, response } = decision;
+    let Some(desired) = &response.desired else {
+        return Vec::new();
+    };
+    let policy = function_workspace::policy::read(request.policy.as_ref()).ok();
+    let prices = policy.and_then(|policy| function_workspace::catalogue::prices(&policy, request));
+    let prices = prices.as_ref();
+    if let Some(flavor) = text(desired.status.get("pods"), "flavor") {
+        let nodes = desired.status.get("pods");
+        let nodes = nodes.and_then(|pods| pods.get("nodes")?.as_u64());
+        return vec![Machine {
+            name: flavor.to_owned(),
+            count: nodes.and_then(|nodes| nodes.try_into().ok()).unwrap_or(1),
+            hourly_usd: prices.and_then(|prices| prices.flavor_hourly_usd.get(flavor).copied()),
+        }];
+    }
+    let region = desired.status.get("region").and_then(Value::as_str);
+    let resources = desired.resources.values();
+    let offered = resources.filter_map(|resource| offers(&resource.object));
+    let of_type = |(name, spot): (&str, bool)| {
+        let price = |prices: &Prices| price::of_type(prices, region?, name, spot);
+        Machine {
+            name: name.to_owned(),
+            count: 1,
+            hourly_usd: prices.and_then(price),
+        }
+    };
+    offered.flatten().map(of_type).collect()
+}
 /// The types that a machine may get, and whether it is a spot instance only; none for a resource that
 /// is no machine.
 fn offers(object: &Value) -> Option<Vec<(&str, bool)>> {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::composition;
 use crate::error::Error;
 use crate::snapshot::Source;
 
@@ -37,7 +38,7 @@ impl Proposal {
         let own_name = document.pointer("/metadata/name").and_then(Value::as_str);
         let (policy, named) = match document.get("kind").and_then(Value::as_str) {
             Some(KIND) => (Some(document.clone()), None),
-            Some("Composition") => (input_of(&document).cloned(), own_name),
+            Some("Composition") => (composition::input(&document, KIND).cloned(), own_name),
             _ => (None, None),
         };
         let policy = policy.ok_or_else(|| {
@@ -51,18 +52,13 @@ impl Proposal {
             one.pointer("/metadata/name").and_then(Value::as_str) == Some(composition.as_str())
         });
         Ok(Self {
-            in_force: there.and_then(input_of).cloned(),
+            in_force: there
+                .and_then(|there| composition::input(there, KIND))
+                .cloned(),
             composition,
             policy,
         })
     }
-}
-
-/// The policy in a Composition.
-fn input_of(composition: &Value) -> Option<&Value> {
-    let steps = composition.pointer("/spec/pipeline")?.as_array()?;
-    let mut inputs = steps.iter().filter_map(|step| step.get("input"));
-    inputs.find(|input| input.get("kind").and_then(Value::as_str) == Some(KIND))
 }
 
 /// The name of a composite's Composition; none for a claim.

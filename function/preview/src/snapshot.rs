@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use function_runtime::requirement::{Requirement, Selector};
+use function_runtime::requirement::Requirement;
 use serde_json::{Value, json};
 
 use crate::error::Error;
+use crate::selection::selects;
 
 /// Crossplane's annotation on a composed resource with its name in the Composition.
 const RESOURCE_NAME: &str = "crossplane.io/composition-resource-name";
-/// Crossplane's label on a composite with the namespace of its claim.
-const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
 
 /// A source of objects.
 pub trait Source {
@@ -129,32 +128,7 @@ impl<'a> Snapshot<'a> {
     /// The resources that a requirement selects.
     pub fn select(&mut self, requirement: &Requirement) -> Result<Vec<Value>, Error> {
         let all = self.all(requirement.api_version, requirement.kind)?;
-        let selected = all.iter().filter(|object| {
-            let namespace = text(object, "/metadata/namespace");
-            let name = text(object, "/metadata/name");
-            let label = |key: &str| {
-                let labels = object.pointer("/metadata/labels");
-                labels.and_then(|labels| labels.get(key)?.as_str())
-            };
-            match &requirement.selector {
-                Selector::Named(wanted) => name == wanted,
-                Selector::NamedIn {
-                    namespace: place,
-                    name: wanted,
-                } => namespace == place && name == wanted,
-                Selector::Every { namespace: place } => {
-                    place.as_ref().is_none_or(|place| namespace == place)
-                }
-                Selector::Claimed { namespace: place } => {
-                    label(CLAIM_NAMESPACE) == Some(place.as_str())
-                }
-                Selector::Labelled {
-                    namespace: place,
-                    key,
-                    value,
-                } => namespace == place && label(key) == Some(value.as_str()),
-            }
-        });
+        let selected = all.iter().filter(|object| selects(requirement, object));
         Ok(selected.cloned().collect())
     }
 }

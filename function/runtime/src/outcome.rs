@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::validation::Violations;
+use crate::validation::{Violation, Violations};
 
 /// An error that explains why a composite cannot be resolved. The module that finds the error
 /// defines its type.
@@ -13,6 +13,12 @@ pub trait Problem: fmt::Display {
     /// Whether the function cannot know it yet, because Crossplane has not fetched a resource.
     fn is_pending(&self) -> bool {
         false
+    }
+
+    /// The path of the field that a person has to change, with which the message begins; none if it is not
+    /// about one field.
+    fn field(&self) -> Option<&'static str> {
+        None
     }
 }
 
@@ -30,6 +36,7 @@ pub struct Hold {
 pub struct Refusal {
     reason: &'static str,
     message: String,
+    violations: Vec<Violation>,
 }
 
 /// Why the function cannot compute desired state.
@@ -51,9 +58,11 @@ impl Hold {
 impl Refusal {
     /// The claim's parameters are invalid or not allowed.
     pub fn parameters(violations: impl Into<Violations>) -> Self {
+        let violations = violations.into();
         Self {
             reason: "ParametersInvalid",
-            message: violations.into().to_string(),
+            message: violations.to_string(),
+            violations: violations.into(),
         }
     }
 
@@ -62,6 +71,7 @@ impl Refusal {
         Self {
             reason: "PolicyInvalid",
             message: format!("the Composition's policy is not usable: {violations}"),
+            violations: Vec::new(),
         }
     }
 
@@ -73,12 +83,18 @@ impl Refusal {
                 "cannot write {what}: {problem}; please report this as a bug of \
                  function-gpu-workspace"
             ),
+            violations: Vec::new(),
         }
     }
 
     /// The reason of the condition `ConfigResolved`.
     pub fn reason(&self) -> &'static str {
         self.reason
+    }
+
+    /// The fields of the claim that are wrong; empty if the claim is refused for another reason.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
     }
 }
 
@@ -133,9 +149,16 @@ impl<P: Problem> From<P> for Hold {
 
 impl<P: Problem> From<P> for Refusal {
     fn from(problem: P) -> Self {
+        let message = problem.to_string();
+        let violation = problem.field().map(|field| {
+            let of_field = message.strip_prefix(field);
+            let said = of_field.and_then(|said| said.strip_prefix(": "));
+            Violation::new(field, said.unwrap_or(&message))
+        });
         Self {
             reason: problem.reason(),
-            message: problem.to_string(),
+            violations: violation.into_iter().collect(),
+            message,
         }
     }
 }

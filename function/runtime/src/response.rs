@@ -11,6 +11,7 @@ use crate::message;
 use crate::object::Status;
 use crate::outcome::Refusal;
 use crate::requirement::Requirement;
+use crate::validation::Violation;
 
 /// The condition of every composite that says whether its configuration is complete and allowed.
 pub const CONFIG_RESOLVED: &str = "ConfigResolved";
@@ -31,6 +32,8 @@ pub struct Response {
     pub conditions: Vec<Condition>,
     /// Events of this call, including the fatal result.
     pub events: Vec<Event>,
+    /// The fields of the claim that are wrong. Crossplane gets them as the message of `ConfigResolved`.
+    pub violations: Vec<Violation>,
 }
 
 /// A condition of the composite and its claim.
@@ -148,6 +151,7 @@ impl Response {
             desired: Some(desired),
             conditions: Vec::new(),
             events: Vec::new(),
+            violations: Vec::new(),
         }
     }
 
@@ -168,6 +172,7 @@ impl Response {
                 reason,
                 message,
             }],
+            violations: Vec::new(),
         }
     }
 }

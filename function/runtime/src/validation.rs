@@ -71,6 +71,12 @@ impl From<Violation> for Violations {
     }
 }
 
+impl From<Violations> for Vec<Violation> {
+    fn from(violations: Violations) -> Self {
+        violations.0
+    }
+}
+
 impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, violation) in self.0.iter().enumerate() {

@@ -62,4 +62,8 @@ impl Problem for NamespaceTaken {
     fn reason(&self) -> &'static str {
         "NameTaken"
     }
+
+    fn field(&self) -> Option<&'static str> {
+        Some("metadata.name")
+    }
 }

@@ -15,6 +15,8 @@ mod refused;
 mod render;
 mod resource_names;
 
+pub use budget::{SETTLES, WORKSPACES};
+
 use api::WORKSPACE_GROUP;
 use function_runtime::composite::Composite;
 use function_runtime::kind::{GroupKind, Kind};

@@ -70,6 +70,7 @@ pub fn render(request: &Request, composite: Composite<'_>, why: &Refusal) -> Res
             why.to_string(),
         )],
         events: Event::refusal(composite, why).into_iter().collect(),
+        violations: why.violations().to_vec(),
     }
 }
 

@@ -168,6 +168,7 @@ fn composed(request: &Request, user: User<'_>) -> Result<Response, Refusal> {
         }),
         conditions: vec![conditions::config_resolved(String::new())],
         events: Vec::new(),
+        violations: Vec::new(),
     })
 }
 

@@ -293,6 +293,10 @@ impl<'a> Decided<'a> {
                 .chain(enforced)
                 .collect(),
             events: events.into_iter().chain(news.events).collect(),
+            violations: match outcome {
+                Err(Unresolved::Refused(why)) => why.violations().to_vec(),
+                Ok(()) | Err(Unresolved::Held(_)) => Vec::new(),
+            },
         })
     }
 

@@ -1,0 +1,419 @@
+//! What a claim would get that does not exist yet.
+//!
+//! The function decides about the claim's composite as Crossplane would ask for it. If a budget counts, the
+//! function decides about the owner's `DevUser` with the new workspace as well, and then once more about the
+//! workspace.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+
+use api::cost::{BudgetRequest, BudgetStatus};
+use api::lifecycle::RunLimits;
+use api::workspace::GpuDevWorkspaceStatus;
+use function_runtime::kind::Kinds;
+use function_runtime::object::Status;
+use function_runtime::request::Request;
+use function_runtime::requirement::Requirement;
+use function_runtime::response::{CONFIG_RESOLVED, Condition, Response};
+use function_users::{SETTLES, WORKSPACES};
+use function_workspace::cost::budget;
+use function_workspace::memory;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::calls::{Calls, Decision};
+use crate::price;
+use crate::selection::{CLAIM_NAMESPACE, selects};
+
+/// The kinds of the function's inputs.
+const WORKSPACE_POLICY: &str = "WorkspacePolicy";
+const DEV_USER_POLICY: &str = "DevUserPolicy";
+
+/// The platform as it is now.
+pub trait Platform: Sync {
+    /// Why the platform cannot be read.
+    type Error: Send;
+
+    /// The input of this kind in the Composition that Crossplane takes for an object; none if there is none.
+    fn policy(&self, kind: &str, object: &Value) -> Option<Value>;
+
+    /// The objects that a requirement selects. An object that nobody can read counts as one that does not exist.
+    fn select(
+        &self,
+        requirement: &Requirement,
+    ) -> impl Future<Output = Result<Vec<Value>, Self::Error>> + Send;
+}
+
+/// What a claim would get.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outlook {
+    /// The fields that are wrong or not allowed.
+    pub errors: Vec<FieldError>,
+    /// Why it would not start now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<Obstacle>,
+    /// What the platform says of it, although it is allowed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub notice: String,
+    /// The machines that it may get, the preferred one first.
+    pub machines: Vec<Machine>,
+    /// The region of EC2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// The name of the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// The highest price in US dollars per hour, if the catalogue has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hourly_usd: Option<f64>,
+    /// The highest cost in US dollars of a run until its longest time is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_usd: Option<f64>,
+    /// When it stops: after the longest run, or without use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<RunLimits>,
+    /// The owner's budget, if one counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Account>,
+    /// What would be made.
+    pub resources: Vec<Made>,
+}
+
+/// A field of the claim, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// The path of the field, for example `spec.parameters.instanceType`.
+    pub path: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// Why a workspace would not start now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Obstacle {
+    /// The condition that says so.
+    pub condition: String,
+    /// The condition's reason.
+    pub reason: String,
+    /// The condition's message.
+    pub message: String,
+}
+
+/// A machine that a workspace may get.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    /// The instance type, or the flavor of pods.
+    pub name: String,
+    /// How many of them.
+    pub count: u32,
+    /// US dollars per hour of one, if the catalogue has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hourly_usd: Option<f64>,
+}
+
+/// The owner's budget of the month, before this workspace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Account {
+    /// US dollars of the month.
+    pub monthly_usd: f64,
+    /// US dollars that are spent.
+    pub spent_usd: f64,
+    /// US dollars that running workspaces may still cost.
+    pub reserved_usd: f64,
+    /// US dollars for which this workspace would ask.
+    pub asked_usd: f64,
+    /// Whether the budget has them.
+    pub is_granted: bool,
+}
+
+/// An object that Crossplane would make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Made {
+    /// The kind of the object.
+    pub kind: String,
+    /// The name, if it does not follow from the composite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// The composite that Crossplane would make of a claim. A claim of the configuration without claims is its own
+/// composite.
+pub fn composite(claim: &Value, has_claims: bool) -> Value {
+    if !has_claims {
+        return claim.clone();
+    }
+    let text = |pointer: &str| claim.pointer(pointer).and_then(Value::as_str);
+    let namespace = text("/metadata/namespace").unwrap_or_default();
+    let name = text("/metadata/name").unwrap_or_default();
+    json!({
+        "apiVersion": claim["apiVersion"],
+        "kind": "GpuDevWorkspace",
+        "metadata": {
+            // Crossplane adds five random characters.
+            "name": format!("{name}-new"),
+            "uid": claim.pointer("/metadata/uid"),
+            "annotations": claim.pointer("/metadata/annotations").cloned().unwrap_or(json!({})),
+            "labels": {"crossplane.io/claim-name": name, CLAIM_NAMESPACE: namespace},
+        },
+        "spec": {
+            "parameters": claim.pointer("/spec/parameters"),
+            "claimRef": {
+                "apiVersion": claim["apiVersion"], "kind": claim["kind"],
+                "namespace": namespace, "name": name,
+            },
+        },
+    })
+}
+
+/// What a composite would get, as of `now`. `observed` has its composed resources, by composition resource
+/// name; none if it does not exist yet.
+///
+/// # Errors
+///
+/// The platform cannot be read.
+pub async fn outlook<P: Platform>(
+    platform: &P,
+    kinds: Kinds,
+    now: Timestamp,
+    composite: &Value,
+    observed: &BTreeMap<String, Value>,
+) -> Result<Outlook, P::Error> {
+    let policy = platform.policy(WORKSPACE_POLICY, composite);
+    let request = Request {
+        policy,
+        composite: Some(composite.clone()),
+        observed: observed.clone(),
+        now,
+        ..Request::default()
+    };
+    let first = decided(platform, kinds, request, None).await?;
+    let Some(asked) = asked(&first.response) else {
+        return Ok(Outlook::of(&first, None));
+    };
+    let Some(user) = owner(platform, &first.response).await? else {
+        return Ok(Outlook::of(&first, None));
+    };
+    let granting = Granting {
+        platform,
+        kinds,
+        composite,
+        first: &first,
+    };
+    let (before, user) = granting.grant(user, now).await?;
+    let request = Request {
+        composite: Some(granting.composite()),
+        observed: observed
+            .clone()
+            .into_iter()
+            .chain(granting.record())
+            .collect(),
+        now: settled(now),
+        ..first.request.clone()
+    };
+    let last = decided(platform, kinds, request, Some(&user)).await?;
+    let is_granted =
+        condition(&last.response, api::condition::WITHIN_BUDGET).is_none_or(Condition::holds);
+    let account = before.map(|before| Account {
+        monthly_usd: before.monthly_usd,
+        spent_usd: before.spent_usd,
+        reserved_usd: before.reserved_usd,
+        asked_usd: asked.usd,
+        is_granted,
+    });
+    let mut outlook = Outlook::of(&last, account);
+    outlook.hourly_usd = outlook.hourly_usd.or(Some(asked.hourly_usd));
+    Ok(outlook)
+}
+
+/// Calls the function until it asks for nothing else. `user` replaces the owner's `DevUser`.
+async fn decided<P: Platform>(
+    platform: &P,
+    kinds: Kinds,
+    request: Request,
+    user: Option<&Value>,
+) -> Result<Decision, P::Error> {
+    let mut calls = Calls::begin(kinds, request);
+    loop {
+        let mut required = BTreeMap::new();
+        for requirement in calls.requirements().to_vec() {
+            let found = match user.filter(|_| requirement.kind == "DevUser") {
+                Some(user) => vec![user.clone()],
+                None => platform.select(&requirement).await?,
+            };
+            required.insert(requirement.name, found);
+        }
+        if !calls.supply(required) {
+            return Ok(calls.end());
+        }
+    }
+}
+
+/// The owner's `DevUser`.
+async fn owner<P: Platform>(platform: &P, response: &Response) -> Result<Option<Value>, P::Error> {
+    let owner = status(response).owner.unwrap_or_default();
+    let found = platform.select(&budget::dev_user(&owner)).await?;
+    Ok(found.into_iter().next())
+}
+
+/// The decision of the owner's budget about a new workspace.
+struct Granting<'a, P> {
+    platform: &'a P,
+    kinds: Kinds,
+    composite: &'a Value,
+    first: &'a Decision,
+}
+
+impl<P: Platform> Granting<'_, P> {
+    /// The budget before, and the `DevUser` after it has decided. An offer becomes a grant after a time.
+    async fn grant(
+        &self,
+        mut user: Value,
+        now: Timestamp,
+    ) -> Result<(Option<BudgetStatus>, Value), P::Error> {
+        let budget = user.pointer("/status/budget");
+        let before = budget.and_then(|budget| BudgetStatus::deserialize(budget).ok());
+        let mut request = Request {
+            policy: self.platform.policy(DEV_USER_POLICY, &user),
+            composite: Some(user.clone()),
+            now,
+            ..Request::default()
+        };
+        let response = self.kinds.render(&request);
+        let mut counted = response.requirements.iter();
+        let Some(counted) = counted.find(|requirement| requirement.name == WORKSPACES) else {
+            return Ok((before, user));
+        };
+        let mut workspaces = self.platform.select(counted).await?;
+        let new = match counted.kind {
+            memory::KIND => self.record().into_values().next(),
+            _ => Some(self.composite()),
+        };
+        workspaces.extend(new.filter(|new| selects(counted, new)));
+        // Nothing else is fetched: homes that nobody sees stay in the account.
+        request.required = BTreeMap::from([(WORKSPACES.to_owned(), workspaces)]);
+        for at in [now, settled(now)] {
+            request.now = at;
+            let decided = self.kinds.render(&request).desired.unwrap_or_default();
+            let budget = decided.status.get("budget").cloned();
+            user["status"]["budget"] = budget.unwrap_or_default();
+            request.composite = Some(user.clone());
+        }
+        Ok((before, user))
+    }
+
+    /// The new composite with the status of the first decision.
+    fn composite(&self) -> Value {
+        let mut composite = self.composite.clone();
+        let desired = self.first.response.desired.as_ref();
+        let status = desired.map(|desired| desired.status.clone());
+        composite["status"] = Value::Object(status.unwrap_or_default());
+        composite
+    }
+
+    /// The record of the first decision; none for a workspace with a claim.
+    fn record(&self) -> BTreeMap<String, Value> {
+        let desired = self.first.response.desired.as_ref();
+        let record = desired.and_then(|desired| desired.resources.get(memory::NAME));
+        let record = record.map(|record| (memory::NAME.to_owned(), record.object.clone()));
+        record.into_iter().collect()
+    }
+}
+
+impl Outlook {
+    fn of(decision: &Decision, budget: Option<Account>) -> Self {
+        let response = &decision.response;
+        let status = status(response);
+        let config = condition(response, CONFIG_RESOLVED);
+        let errors: Vec<FieldError> = response
+            .violations
+            .iter()
+            .map(|violation| FieldError {
+                path: violation.path.clone(),
+                problem: violation.problem.clone(),
+            })
+            .collect();
+        let within = condition(response, api::condition::WITHIN_BUDGET);
+        let obstacle = [config.filter(|_| errors.is_empty()), within]
+            .into_iter()
+            .flatten()
+            .find(|condition| condition.status != Status::True)
+            .map(|condition| Obstacle {
+                condition: condition.type_.to_owned(),
+                reason: condition.reason.clone(),
+                message: condition.message.clone(),
+            });
+        let hourly_usd = price::highest(decision);
+        let limits = status.lifecycle.and_then(|lifecycle| lifecycle.limits);
+        let longest = limits.as_ref().and_then(longest);
+        Self {
+            errors,
+            obstacle,
+            notice: config
+                .filter(|config| config.holds())
+                .map(|config| config.message.clone())
+                .unwrap_or_default(),
+            machines: price::machines(decision),
+            region: status.region,
+            image: status.image.map(|image| image.name),
+            hourly_usd,
+            run_usd: hourly_usd.zip(longest).map(|(usd, hours)| usd * hours),
+            limits,
+            budget,
+            resources: made(response),
+        }
+    }
+}
+
+/// The longest run in hours; none if it has no end.
+fn longest(limits: &RunLimits) -> Option<f64> {
+    let text = limits.max_lifetime.clone()?;
+    let longest = api::duration::Duration::try_from(text).ok()?;
+    Some(longest.length().as_secs_f64() / 3_600.0)
+}
+
+fn made(response: &Response) -> Vec<Made> {
+    let desired = response.desired.iter();
+    let objects = desired.flat_map(|desired| desired.resources.values());
+    let text = |object: &Value, pointer: &str| {
+        let text = object.pointer(pointer).and_then(Value::as_str);
+        text.map(str::to_owned)
+    };
+    let mut made: Vec<Made> = objects
+        .filter_map(|resource| {
+            Some(Made {
+                kind: text(&resource.object, "/kind")?,
+                name: text(&resource.object, "/metadata/name"),
+            })
+        })
+        .collect();
+    made.sort_by(|one, other| (&one.kind, &one.name).cmp(&(&other.kind, &other.name)));
+    made
+}
+
+fn status(response: &Response) -> GpuDevWorkspaceStatus {
+    let desired = response.desired.as_ref();
+    let status = desired.map(|desired| Value::Object(desired.status.clone()));
+    let status = status.map(GpuDevWorkspaceStatus::deserialize);
+    status.and_then(Result::ok).unwrap_or_default()
+}
+
+/// What the workspace asks of the owner's budget.
+fn asked(response: &Response) -> Option<BudgetRequest> {
+    status(response).internal?.budget_request
+}
+
+fn condition<'a>(response: &'a Response, type_: &str) -> Option<&'a Condition> {
+    let mut conditions = response.conditions.iter();
+    conditions.find(|condition| condition.type_ == type_)
+}
+
+/// The time at which an offer of `now` is a grant.
+fn settled(now: Timestamp) -> Timestamp {
+    now.saturating_add(SETTLES + SignedDuration::from_secs(1))
+        .unwrap_or(now)
+}
