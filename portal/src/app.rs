@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use function_runtime::kind::Kinds;
 use http::header::{COOKIE, HeaderMap};
 use http::request::Parts;
 use jiff::Timestamp;
@@ -15,6 +16,7 @@ use crate::metrics::Metrics;
 use crate::mirror::Mirror;
 use crate::objects::Objects;
 use crate::oidc::Provider;
+use crate::platform::Followed;
 use crate::refusal::Refusal;
 use crate::request;
 use crate::rights::{Actor, Rights};
@@ -25,6 +27,8 @@ use crate::sessions::{Current, Sessions};
 pub(crate) const SESSION: &str = "__Host-session";
 /// The name of the cookie with the token of a session, which the portal's own pages read.
 pub(crate) const TOKEN: &str = "XSRF-TOKEN";
+/// The path of previews. They write nothing, but each costs a dry run.
+pub(crate) const PREVIEW: &str = "/api/v1/preview";
 /// The portal.
 pub(crate) struct Portal {
     /// What the platform team says.
@@ -37,6 +41,10 @@ pub(crate) struct Portal {
     pub(crate) mirror: Mirror,
     /// As whom the portal acts, and what people see.
     pub(crate) rights: Rights,
+    /// Policies and catalogue.
+    pub(crate) platform: Followed,
+    /// What the function decides, with the platform's limits.
+    pub(crate) kinds: Kinds,
     /// The flavors.
     pub(crate) flavors: Objects,
     /// The provider of identities.
@@ -74,10 +82,10 @@ impl FromRequestParts<Shared> for SignedIn {
             .and_then(|cookie| portal.sessions.current(cookie, Timestamp::now()));
         let current = found.ok_or_else(Problem::signed_out)?;
         let is_safe = parts.method.is_safe();
-        let passed = if is_safe {
-            current.pace.read()
-        } else {
-            current.pace.write()
+        let passed = match (is_safe, parts.uri.path()) {
+            (true, _) => current.pace.read(),
+            (false, PREVIEW) => current.pace.preview(),
+            (false, _) => current.pace.write(),
         };
         passed.map_err(|wait| Problem::too_many("requests", wait.as_secs() + 1))?;
         if !is_safe {

@@ -98,6 +98,12 @@ impl<'a> AsPerson<'a> {
         self.ask(Method::POST, &path, Some(claim)).await
     }
 
+    /// What the API server would create: with its defaults, and after all checks.
+    pub(crate) async fn try_to_create(&self, claim: &Value) -> Result<Value, Problem> {
+        let path = format!("{}?{WRITTEN}&dryRun=All", self.folder());
+        self.ask(Method::POST, &path, Some(claim)).await
+    }
+
     /// Changes a claim by a merge patch (RFC 7386).
     pub(crate) async fn patch(&self, name: &str, change: &Value) -> Result<Value, Problem> {
         let path = format!("{}/{name}?{WRITTEN}", self.folder());

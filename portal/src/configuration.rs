@@ -22,6 +22,9 @@ pub(crate) struct Configuration {
     /// As whom the portal acts for people.
     #[serde(default)]
     pub(crate) act_as: ActAs,
+    /// The `EnvironmentConfig` with the platform's limits, as the function has it.
+    #[serde(default)]
+    pub(crate) limits: Option<String>,
 }
 
 /// As whom the portal acts for people.

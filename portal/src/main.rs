@@ -17,13 +17,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use function_gpu_workspace::kinds::{self, KINDS};
 use kube::Client;
 use tokio::net::TcpListener;
 use tracing::{error, info};
 
 use crate::access::Access;
 use crate::configuration::ActAs;
+use crate::objects::Served;
 use crate::rights::Rights;
+
+const FLAVORS: Served = Served::ours("WorkspaceFlavor", "workspaceflavors");
 
 mod access;
 mod app;
@@ -36,6 +40,7 @@ mod objects;
 mod oidc;
 mod pace;
 mod people;
+mod platform;
 mod refusal;
 mod request;
 mod rights;
@@ -103,6 +108,9 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
 
     let client = Client::try_default().await?;
     let people = people::People::follow(client.clone()).await?;
+    let flavors = objects::follow(client.clone(), FLAVORS).await?;
+    let platform = platform::Followed::follow(client.clone(), flavors.clone(), people.users());
+    let kinds = configuration.limits.clone().map_or(KINDS, kinds::limited);
     let rights = match configuration.act_as {
         ActAs::Account => Rights::Account(people),
         ActAs::Person => Rights::Person(people, Access::follow(client.clone()).await?),
@@ -111,7 +119,9 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         origin: configuration.public_url.origin().ascii_serialization(),
         mirror: mirror::Mirror::follow(client.clone()).await?,
         rights,
-        flavors: objects::follow(client.clone(), "WorkspaceFlavor", "workspaceflavors").await?,
+        platform: platform.await?,
+        kinds,
+        flavors: flavors.clone(),
         sessions: sessions::Sessions::follow(client.clone(), &arguments.namespace).await?,
         configuration,
         client,

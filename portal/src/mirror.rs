@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
 
-use crate::objects;
+use crate::objects::Served;
 
 /// How many changes the ring has.
 const CHANGES: usize = 4096;
@@ -101,7 +101,7 @@ impl Mirror {
     }
 
     async fn run(self, client: Client, ready: oneshot::Sender<()>) {
-        let claims = objects::all(client, Kind::Claim.kind(), Kind::Claim.plural());
+        let claims = Served::ours(Kind::Claim.kind(), Kind::Claim.plural()).everywhere(client);
         let mut ready = Some(ready);
         let [first, longest] = WAIT;
         let mut wait = first;

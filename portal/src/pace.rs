@@ -12,6 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const READS: (u32, u32) = (50, 200);
 /// Requests that write.
 const WRITES: (u32, u32) = (2, 20);
+/// Previews: a form asks for one after each pause in typing.
+const PREVIEWS: (u32, u32) = (5, 10);
 /// Streams at the same time. A browser has one for all its tabs.
 const STREAMS: usize = 8;
 
@@ -19,6 +21,7 @@ const STREAMS: usize = 8;
 pub(crate) struct Pace {
     reads: DefaultDirectRateLimiter,
     writes: DefaultDirectRateLimiter,
+    previews: DefaultDirectRateLimiter,
     streams: Arc<Semaphore>,
 }
 
@@ -27,6 +30,7 @@ impl Default for Pace {
         Self {
             reads: limiter(READS),
             writes: limiter(WRITES),
+            previews: limiter(PREVIEWS),
             streams: Arc::new(Semaphore::new(STREAMS)),
         }
     }
@@ -41,6 +45,11 @@ impl Pace {
     /// Takes a request that writes. An error is the time to wait.
     pub(crate) fn write(&self) -> Result<(), Duration> {
         passed(&self.writes)
+    }
+
+    /// Takes a preview. An error is the time to wait.
+    pub(crate) fn preview(&self) -> Result<(), Duration> {
+        passed(&self.previews)
     }
 
     /// Takes a stream, until the value is dropped.

@@ -5,7 +5,9 @@ use portal_core::account::{Account, NoAccount, account};
 use portal_core::identity::Person;
 use tokio::sync::oneshot;
 
-use crate::objects::{self, Objects};
+use crate::objects::{self, Objects, Served};
+
+const USERS: Served = Served::ours("DevUser", "devusers");
 
 /// All `DevUser`s.
 #[derive(Clone)]
@@ -14,7 +16,12 @@ pub(crate) struct People(Objects);
 impl People {
     /// Follows the `DevUser`s. Returns when those that exist are known.
     pub(crate) async fn follow(client: Client) -> Result<Self, oneshot::error::RecvError> {
-        Ok(Self(objects::follow(client, "DevUser", "devusers").await?))
+        Ok(Self(objects::follow(client, USERS).await?))
+    }
+
+    /// All `DevUser`s, by name.
+    pub(crate) fn users(&self) -> Objects {
+        self.0.clone()
     }
 
     /// The account of a person.

@@ -4,6 +4,7 @@ use portal_core::account::{Account, NoAccount};
 use portal_core::identity::Person;
 use portal_core::problem::Problem;
 use portal_core::visible::Visible;
+use portal_core::wish::Place;
 use tokio::sync::watch;
 
 use crate::access::Access;
@@ -30,9 +31,12 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Whether the person may name a namespace. Kubernetes decides what they may do there.
-    pub(crate) fn chooses_namespace(&self) -> bool {
-        matches!(self.who, Who::Person(_))
+    /// Where the person may make workspaces. Kubernetes decides what they may do there.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place {
+            account: self.account.as_ref(),
+            chooses_namespace: matches!(self.who, Who::Person(_)),
+        }
     }
 
     /// The person's account, for what is made for its owner.

@@ -12,7 +12,7 @@ use http::header::{self, HeaderMap};
 use http::{HeaderName, HeaderValue};
 use portal_core::problem::Problem;
 
-use crate::app::Shared;
+use crate::app::{PREVIEW, Shared};
 use crate::refusal::Refusal;
 use crate::request::REQUEST_ID;
 
@@ -21,6 +21,7 @@ mod assets;
 mod login;
 mod parameters;
 mod plain;
+mod preview;
 mod stream;
 mod v1;
 
@@ -51,6 +52,8 @@ pub(crate) fn router(portal: Shared) -> Router {
         .route("/api/workspaces/{name}", delete(plain::remove))
         .route("/api/v1/me", get(v1::me))
         .route("/api/v1/catalogue", get(v1::catalogue))
+        .route("/api/v1/schemas/workspace", get(preview::schema))
+        .route(PREVIEW, post(preview::preview))
         .route("/api/v1/workspaces", get(v1::list).post(v1::create))
         .route(
             "/api/v1/workspaces/{namespace}/{name}",

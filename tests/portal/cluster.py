@@ -90,7 +90,10 @@ class Cluster:
             {
                 "apiVersion": "v1",
                 "kind": "Namespace",
-                "metadata": {"name": namespace},
+                "metadata": {
+                    "name": namespace,
+                    "labels": {"platform.acme.io/owner": name},
+                },
             },
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": owner},
             {

@@ -15,6 +15,7 @@ import yaml
 from playwright.sync_api import Browser as Chromium
 
 import certificates as certificate_files
+import crossplane
 import page as pages
 from certificates import Certificates
 from cluster import CLAIMS, ROOT, Cluster, definitions
@@ -171,7 +172,7 @@ def cluster(places: Places, authentication: Path) -> Iterator[Cluster]:
 
 def prepared(cluster: Cluster) -> None:
     cluster.apply(*definitions())
-    cluster.kubectl("wait", "crd", "--all", "--for=condition=Established")
+    crossplane.install(cluster)
     impersonation = "constrained-impersonation"
     for name in ("rights", impersonation):
         manifest = ROOT / f"portal/manifests/{name}.yaml"

@@ -68,7 +68,7 @@ def test_a_field_that_kubernetes_refuses_is_marked(alice: Browser) -> None:
     refused = alice.writes("POST", "/api/v1/workspaces", wrong)
     assert refused.status_code == 422
     (error,) = refused.json()["errors"]
-    assert error["pointer"] == "/spec/parameters/ssh/publicKeys/0"
+    assert error["pointer"] == "/parameters/ssh/publicKeys/0"
     unknown = {"name": "x", "parameters": {"colour": "red"}}
     refused = alice.writes("POST", "/api/v1/workspaces", unknown)
     assert refused.status_code == 400 and "colour" in refused.json()["detail"]

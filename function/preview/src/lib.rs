@@ -11,6 +11,7 @@ pub mod composition;
 mod decision;
 mod effect;
 mod error;
+pub mod menu;
 pub mod outlook;
 mod price;
 mod proposal;

@@ -27,8 +27,8 @@ use crate::price;
 use crate::selection::{CLAIM_NAMESPACE, selects};
 
 /// The kinds of the function's inputs.
-const WORKSPACE_POLICY: &str = "WorkspacePolicy";
-const DEV_USER_POLICY: &str = "DevUserPolicy";
+pub(crate) const WORKSPACE_POLICY: &str = "WorkspacePolicy";
+pub(crate) const DEV_USER_POLICY: &str = "DevUserPolicy";
 
 /// The platform as it is now.
 pub trait Platform: Sync {
@@ -204,7 +204,8 @@ pub async fn outlook<P: Platform>(
         composite,
         first: &first,
     };
-    let (before, user) = granting.grant(user, now).await?;
+    let before = account(&user, asked.usd);
+    let user = granting.grant(user, now).await?;
     let request = Request {
         composite: Some(granting.composite()),
         observed: observed
@@ -216,14 +217,11 @@ pub async fn outlook<P: Platform>(
         ..first.request.clone()
     };
     let last = decided(platform, kinds, request, Some(&user)).await?;
-    let is_granted =
-        condition(&last.response, api::condition::WITHIN_BUDGET).is_none_or(Condition::holds);
+    let within = condition(&last.response, api::condition::WITHIN_BUDGET);
+    let is_granted = within.is_none_or(Condition::holds);
     let account = before.map(|before| Account {
-        monthly_usd: before.monthly_usd,
-        spent_usd: before.spent_usd,
-        reserved_usd: before.reserved_usd,
-        asked_usd: asked.usd,
         is_granted,
+        ..before
     });
     let mut outlook = Outlook::of(&last, account);
     outlook.hourly_usd = outlook.hourly_usd.or(Some(asked.hourly_usd));
@@ -260,6 +258,21 @@ async fn owner<P: Platform>(platform: &P, response: &Response) -> Result<Option<
     Ok(found.into_iter().next())
 }
 
+/// The budget of a `DevUser` before it decides about the workspace; none without a budget.
+fn account(user: &Value, asked_usd: f64) -> Option<Account> {
+    let monthly_usd = user.pointer("/spec/budget/monthlyUsd")?.as_f64()?;
+    let status = user.pointer("/status/budget");
+    let status = status.and_then(|budget| BudgetStatus::deserialize(budget).ok());
+    let status = status.unwrap_or_default();
+    Some(Account {
+        monthly_usd,
+        spent_usd: status.spent_usd,
+        reserved_usd: status.reserved_usd,
+        asked_usd,
+        is_granted: false,
+    })
+}
+
 /// The decision of the owner's budget about a new workspace.
 struct Granting<'a, P> {
     platform: &'a P,
@@ -269,14 +282,8 @@ struct Granting<'a, P> {
 }
 
 impl<P: Platform> Granting<'_, P> {
-    /// The budget before, and the `DevUser` after it has decided. An offer becomes a grant after a time.
-    async fn grant(
-        &self,
-        mut user: Value,
-        now: Timestamp,
-    ) -> Result<(Option<BudgetStatus>, Value), P::Error> {
-        let budget = user.pointer("/status/budget");
-        let before = budget.and_then(|budget| BudgetStatus::deserialize(budget).ok());
+    /// The `DevUser` after its budget has decided. An offer becomes a grant after a time.
+    async fn grant(&self, mut user: Value, now: Timestamp) -> Result<Value, P::Error> {
         let mut request = Request {
             policy: self.platform.policy(DEV_USER_POLICY, &user),
             composite: Some(user.clone()),
@@ -286,7 +293,7 @@ impl<P: Platform> Granting<'_, P> {
         let response = self.kinds.render(&request);
         let mut counted = response.requirements.iter();
         let Some(counted) = counted.find(|requirement| requirement.name == WORKSPACES) else {
-            return Ok((before, user));
+            return Ok(user);
         };
         let mut workspaces = self.platform.select(counted).await?;
         let new = match counted.kind {
@@ -303,7 +310,7 @@ impl<P: Platform> Granting<'_, P> {
             user["status"]["budget"] = budget.unwrap_or_default();
             request.composite = Some(user.clone());
         }
-        Ok((before, user))
+        Ok(user)
     }
 
     /// The new composite with the status of the first decision.
@@ -337,11 +344,16 @@ impl Outlook {
                 problem: violation.problem.clone(),
             })
             .collect();
+        let machines = price::machines(decision);
         let within = condition(response, api::condition::WITHIN_BUDGET);
-        let obstacle = [config.filter(|_| errors.is_empty()), within]
+        // Without a machine to wait for, the condition says why there is none.
+        let compute = condition(response, api::condition::COMPUTE_READY);
+        let compute = compute.filter(|_| machines.is_empty());
+        let obstacle = [config, within, compute]
             .into_iter()
             .flatten()
             .find(|condition| condition.status != Status::True)
+            .filter(|_| errors.is_empty())
             .map(|condition| Obstacle {
                 condition: condition.type_.to_owned(),
                 reason: condition.reason.clone(),
@@ -357,7 +369,7 @@ impl Outlook {
                 .filter(|config| config.holds())
                 .map(|config| config.message.clone())
                 .unwrap_or_default(),
-            machines: price::machines(decision),
+            machines,
             region: status.region,
             image: status.image.map(|image| image.name),
             hourly_usd,

@@ -100,9 +100,43 @@ impl Problem {
         problem
     }
 
+    /// The same about a body `{name, namespace, parameters}`, from which the claim was made.
+    #[must_use]
+    pub fn of_body(mut self) -> Self {
+        for error in &mut self.errors {
+            error.pointer = in_body(&error.pointer);
+        }
+        if self.status == 409 && self.errors.is_empty() {
+            self.errors.push(Violation {
+                pointer: "/name".to_owned(),
+                detail: self.detail.clone(),
+            });
+        }
+        self
+    }
+
     /// The same in the shape of the first API: one text.
     pub fn plain(&self) -> Value {
         json!({"error": self.detail})
+    }
+}
+
+/// A pointer into a claim as one into the body from which the claim was made.
+fn in_body(pointer: &str) -> String {
+    if let Some(name) = pointer.strip_prefix("/metadata/") {
+        return format!("/{name}");
+    }
+    let in_spec = pointer.strip_prefix("/spec/parameters");
+    in_spec.map_or_else(|| pointer.to_owned(), |rest| format!("/parameters{rest}"))
+}
+
+impl Violation {
+    /// A field of a claim, such as `spec.parameters.keys[0]`, and what is wrong with it.
+    pub fn of_field(field: &str, detail: impl Into<String>) -> Self {
+        Self {
+            pointer: in_body(&pointer(field)),
+            detail: detail.into(),
+        }
     }
 }
 
@@ -139,6 +173,21 @@ mod tests {
                 detail: "is no key".into(),
             }]
         );
+    }
+
+    #[test]
+    fn a_refused_body_is_marked_at_its_own_fields() {
+        let answer = json!({"details": {"causes": [
+            {"field": "spec.parameters.ssh.publicKeys[1]", "message": "is no key"},
+            {"field": "metadata.name", "message": "is too long"},
+        ]}});
+        let problem = Problem::of_api_server(422, &answer).of_body();
+        let pointers: Vec<_> = problem.errors.iter().map(|one| &*one.pointer).collect();
+        assert_eq!(pointers, ["/parameters/ssh/publicKeys/1", "/name"]);
+        let taken = Problem::of_api_server(409, &json!({"message": "already exists"})).of_body();
+        assert_eq!(taken.errors[0].pointer, "/name");
+        let other = Problem::of_api_server(403, &json!({"message": "no"})).of_body();
+        assert_eq!(other.errors, []);
     }
 
     #[test]

@@ -4,8 +4,11 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
+use devctl_core::object::Kind;
 use devctl_core::workspace::Workspace;
+use function_preview::menu::menu;
 use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
 use portal_core::offer::offers;
 use portal_core::problem::Problem;
 use portal_core::view::{self, Row};
@@ -36,9 +39,17 @@ pub(crate) async fn me(State(portal): State<Shared>, signed: SignedIn) -> Json<V
 }
 
 /// `GET /api/v1/catalogue`: what the platform offers, with prices.
-pub(crate) async fn catalogue(State(portal): State<Shared>, _: SignedIn) -> Json<Value> {
+pub(crate) async fn catalogue(
+    State(portal): State<Shared>,
+    _: SignedIn,
+) -> Result<Json<Value>, Refusal> {
+    // A claim that names no Composition gets the platform's.
+    let claim = json!({"kind": Kind::Claim.kind()});
+    let menu = menu(&portal.platform, Timestamp::now(), &claim).await?;
     let flavors = portal.flavors.borrow();
-    Json(json!({"offers": offers(flavors.values())}))
+    Ok(Json(
+        json!({"offers": offers(flavors.values()), "ec2": menu}),
+    ))
 }
 
 /// `GET /api/v1/workspaces`: the rows of all workspaces that the person sees, and the version from which
@@ -79,12 +90,9 @@ pub(crate) async fn create(
     body: Bytes,
 ) -> Result<impl IntoResponse, Refusal> {
     let actor = signed.actor(&portal).await?;
-    let place = wish::Place {
-        account: actor.account.as_ref(),
-        chooses_namespace: actor.chooses_namespace(),
-    };
-    let claim = wish::workspace(&document(&body)?, place)?;
-    let created = created(&portal, &signed, &actor, &headers, &claim).await?;
+    let claim = wish::workspace(&document(&body)?, actor.place())?;
+    let created = created(&portal, &signed, &actor, &headers, &claim).await;
+    let created = created.map_err(Problem::of_body)?;
     Ok((StatusCode::CREATED, Json(json!(Row::new(&created)))))
 }
 

@@ -1,0 +1,181 @@
+//! The platform: its definitions, Compositions and catalogue, as the API server knows them now.
+
+use function_preview::composition;
+use function_preview::outlook::Platform;
+use function_preview::selection::{CLAIM_NAMESPACE, selects};
+use function_runtime::requirement::{Requirement, Selector};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use portal_core::problem::Problem;
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tracing::warn;
+
+use crate::objects::{self, Objects, Served};
+
+/// The kind that people write.
+const CLAIM: &str = "GpuDevWorkspaceClaim";
+const DEFINITIONS: Served = Served::new(
+    "apiextensions.crossplane.io",
+    "v1",
+    "CompositeResourceDefinition",
+    "compositeresourcedefinitions",
+);
+const COMPOSITIONS: Served = Served::new(
+    "apiextensions.crossplane.io",
+    "v1",
+    "Composition",
+    "compositions",
+);
+const CONFIGURATIONS: Served = Served::new(
+    "apiextensions.crossplane.io",
+    "v1beta1",
+    "EnvironmentConfig",
+    "environmentconfigs",
+);
+/// The kinds that the portal reads when it needs them, with their plurals.
+const READ: [Served; 3] = [
+    Served::new("", "v1", "Namespace", "namespaces"),
+    Served::new(
+        api::WORKSPACE_GROUP,
+        api::VERSION,
+        "GpuDevWorkspace",
+        "gpudevworkspaces",
+    ),
+    Served::new(
+        api::WORKSPACE_GROUP,
+        api::VERSION,
+        "WorkspaceRecord",
+        "workspacerecords",
+    ),
+];
+
+/// The platform, from watches.
+pub(crate) struct Followed {
+    client: Client,
+    definitions: Objects,
+    compositions: Objects,
+    configurations: Objects,
+    flavors: Objects,
+    users: Objects,
+}
+
+impl Followed {
+    /// Follows the platform. Returns when everything that exists is known.
+    pub(crate) async fn follow(
+        client: Client,
+        flavors: Objects,
+        users: Objects,
+    ) -> Result<Self, oneshot::error::RecvError> {
+        Ok(Self {
+            definitions: objects::follow(client.clone(), DEFINITIONS).await?,
+            compositions: objects::follow(client.clone(), COMPOSITIONS).await?,
+            configurations: objects::follow(client.clone(), CONFIGURATIONS).await?,
+            client,
+            flavors,
+            users,
+        })
+    }
+
+    /// Whether the installed configuration has claims, and composites beside them.
+    pub(crate) fn has_claims(&self) -> bool {
+        let definitions = self.definitions.borrow();
+        let found = composition::definition(definitions.values(), CLAIM);
+        found.is_none_or(|found| found.pointer("/spec/claimNames").is_some())
+    }
+
+    /// The schema of the parameters of claims, as the installed definition has it; none without a definition.
+    pub(crate) fn schema(&self) -> Option<Value> {
+        let definitions = self.definitions.borrow();
+        let found = composition::definition(definitions.values(), CLAIM)?;
+        let versions = found.pointer("/spec/versions")?.as_array()?;
+        let version = versions.iter().find(|version| version["served"] == true)?;
+        let parameters = "/schema/openAPIV3Schema/properties/spec/properties/parameters";
+        version.pointer(parameters).cloned()
+    }
+
+    /// Reads objects of a kind that is not followed.
+    async fn read(&self, kind: &Served, requirement: &Requirement) -> Result<Vec<Value>, Problem> {
+        let resource = ApiResource::from_gvk_with_plural(
+            &GroupVersionKind::gvk(kind.group, kind.version, kind.kind),
+            kind.plural,
+        );
+        let everywhere = || Api::<DynamicObject>::all_with(self.client.clone(), &resource);
+        let within = |namespace: &str| {
+            Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &resource)
+        };
+        let all = ListParams::default();
+        let found = match &requirement.selector {
+            Selector::Named(name) => everywhere().get_opt(name).await.map(list),
+            Selector::NamedIn { namespace, name } => {
+                within(namespace).get_opt(name).await.map(list)
+            }
+            Selector::Every { namespace: None } => everywhere().list(&all).await.map(|l| l.items),
+            Selector::Every {
+                namespace: Some(namespace),
+            } => within(namespace).list(&all).await.map(|l| l.items),
+            Selector::Claimed { namespace } => {
+                let labelled = all.labels(&format!("{CLAIM_NAMESPACE}={namespace}"));
+                everywhere().list(&labelled).await.map(|l| l.items)
+            }
+            Selector::Labelled {
+                namespace,
+                key,
+                value,
+            } => {
+                let labelled = all.labels(&format!("{key}={value}"));
+                within(namespace).list(&labelled).await.map(|l| l.items)
+            }
+        };
+        match found {
+            Ok(found) => Ok(found.iter().filter_map(|one| kind.value(one)).collect()),
+            // The other configuration does not have the kind.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            Err(error) => {
+                warn!(%error, kind = kind.kind, "cannot read what a decision needs");
+                let detail = format!("the portal cannot read {} now: try again", kind.plural);
+                Err(Problem::new(
+                    503,
+                    "unavailable",
+                    "Kubernetes cannot answer now",
+                    detail,
+                ))
+            }
+        }
+    }
+}
+
+impl Platform for Followed {
+    type Error = Problem;
+
+    fn policy(&self, kind: &str, object: &Value) -> Option<Value> {
+        let definitions = self.definitions.borrow();
+        let of = object.get("kind").and_then(Value::as_str)?;
+        let definition = composition::definition(definitions.values(), of)?;
+        let name = composition::of(definition, object)?;
+        let compositions = self.compositions.borrow();
+        composition::input(compositions.get(name)?, kind).cloned()
+    }
+
+    async fn select(&self, requirement: &Requirement) -> Result<Vec<Value>, Problem> {
+        let followed = match requirement.kind {
+            "EnvironmentConfig" => &self.configurations,
+            "WorkspaceFlavor" => &self.flavors,
+            "DevUser" => &self.users,
+            other => {
+                return match READ.iter().find(|kind| kind.kind == other) {
+                    Some(kind) => self.read(kind, requirement).await,
+                    // It exists beside a workspace only, so a new one does without.
+                    None => Ok(Vec::new()),
+                };
+            }
+        };
+        let objects = followed.borrow();
+        let selected = objects.values().filter(|one| selects(requirement, one));
+        Ok(selected.cloned().collect())
+    }
+}
+
+fn list(found: Option<DynamicObject>) -> Vec<DynamicObject> {
+    found.into_iter().collect()
+}
