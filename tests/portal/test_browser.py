@@ -1,11 +1,14 @@
 """People use the portal in a real browser."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import crossplane
 from cluster import CLAIMS, Cluster
 from page import Person, signs_in
 from processes import until
@@ -25,7 +28,7 @@ def person(chromium: Browser, portal: str) -> Iterator[Person]:
 
 
 def create(page: Page, name: str) -> None:
-    page.get_by_label("Name", exact=True).fill(name)
+    page.locator("#name").fill(name)
     page.get_by_role("button", name="Create").click()
 
 
@@ -52,7 +55,7 @@ def test_a_person_creates_watches_and_deletes_a_workspace(
 def test_the_same_by_keyboard_alone(person: Person, cluster: Cluster) -> None:
     page = person.opens()
     signs_in(page, "alice")
-    field = page.get_by_label("Name", exact=True)
+    field = page.locator("#name")
     tab_to(page, "#name")
     page.keyboard.type("keys")
     page.keyboard.press("Enter")
@@ -84,7 +87,7 @@ def test_a_field_that_is_refused_says_so(person: Person) -> None:
     page = person.opens()
     signs_in(page, "alice")
     create(page, "Not a name")
-    field = page.get_by_label("Name", exact=True)
+    field = page.locator("#name")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(page.locator("#name-help")).to_contain_text("lower-case letters")
     expect(field).to_have_value("Not a name")
@@ -216,7 +219,67 @@ def test_a_person_chooses_a_machine_of_the_platform_by_its_price(
     expect(page.get_by_role("row", name="chosen")).to_be_visible()
     parameters = cluster.get(CLAIMS, "dev-alice", "chosen")["spec"]["parameters"]
     assert parameters == {"flavor": "t4", "placement": "EC2", "owner": "alice"}
-    machine.select_option(label="Another EC2 instance type")
-    page.get_by_label("Instance type").fill("not a type")
-    create(page, "wrong")
-    expect(page.locator("#instanceType-help [role=alert]")).to_be_visible()
+
+
+def test_a_person_reads_price_and_stop_before_anything_exists(
+    person: Person, cluster: Cluster
+) -> None:
+    page = person.opens()
+    signs_in(page, "alice")
+    page.locator("#name").fill("vision")
+    page.get_by_label("Machine", exact=True).select_option("type/g4dn.xlarge")
+    told = page.get_by_role("region", name="What you get")
+    # The policy of the examples lets nobody in who names no network.
+    expect(told.get_by_role("alert")).to_contain_text("nobody can connect")
+    page.get_by_label("Allowed cidrs").fill("203.0.113.0/24")
+    expect(told).to_contain_text("at most $0.53 an hour, $37.87 for the longest run")
+    expect(told).to_contain_text("after 72h at the latest, after 2h without use")
+    expect(told.get_by_role("alert")).to_have_count(0)
+    page.get_by_text("More settings").click()
+    lifetime = page.get_by_label("Max lifetime")
+    lifetime.fill("900d")
+    expect(lifetime).to_have_attribute("aria-invalid", "true")
+    help_of = page.locator("[id='/parameters/lifecycle/maxLifetime-help']")
+    expect(help_of.get_by_role("alert")).to_be_visible()
+    assert claims(cluster) == []
+    lifetime.fill("8h")
+    expect(told).to_contain_text("$4.21 for the longest run")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("row", name="vision")).to_be_visible()
+    (made,) = claims(cluster)
+    assert made["spec"]["parameters"] == {
+        "owner": "alice",
+        "placement": "EC2",
+        "instanceType": "g4dn.xlarge",
+        "lifecycle": {"maxLifetime": "8h", "state": "Running"},
+        "ssh": {"allowedCidrs": ["203.0.113.0/24"]},
+    }
+
+
+def test_a_field_that_the_platform_adds_is_in_the_form(
+    person: Person, cluster: Cluster
+) -> None:
+    (definition,) = crossplane.documents(
+        crossplane.ROOT / "xrds/gpudevworkspaces.platform.acme.io.yaml"
+    )
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    parameters = schema["properties"]["spec"]["properties"]["parameters"]
+    parameters["properties"]["paintColour"] = {"type": "string", "enum": ["red"]}
+    cluster.apply(definition)
+    page = person.opens()
+    signs_in(page, "alice")
+
+    def has_it() -> bool:
+        page.reload()
+        page.get_by_text("More settings").click()
+        return page.get_by_label("Paint colour").count() == 1
+
+    until("the field", has_it)
+    page.get_by_label("Paint colour").select_option("red")
+    crossplane.reset(cluster)
+
+
+def claims(cluster: Cluster) -> list[dict[str, Any]]:
+    found = json.loads(cluster.kubectl("get", CLAIMS, "-A", "-o", "json"))
+    items: list[dict[str, Any]] = found["items"]
+    return items

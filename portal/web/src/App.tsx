@@ -49,15 +49,17 @@ export function App() {
             <p>{me.problem}</p>
           </section>
         ) : (
-          <Page state={state} onNote={setNote} />
+          <Page state={state} me={me} onNote={setNote} />
         )}
       </main>
     </>
   );
 }
 
+type PageProps = { state: State; me: Me | undefined; onNote: (note: string) => void };
+
 // The page of the address: all workspaces, or one.
-function Page({ state, onNote }: { state: State; onNote: (note: string) => void }) {
+function Page({ state, me, onNote }: PageProps) {
   const [, kind, ...name] = window.location.pathname.split("/");
   if (kind === "workspaces" && name.length === 2) {
     const chosen = name.join("/");
@@ -73,7 +75,7 @@ function Page({ state, onNote }: { state: State; onNote: (note: string) => void 
     <>
       <Stale since={state.staleSince} />
       <Workspaces rows={state.rows} onNote={onNote} />
-      <Create onNote={onNote} />
+      <Create me={me} onNote={onNote} />
     </>
   );
 }

@@ -31,6 +31,21 @@ export type Offer = {
   hourlyUsd?: number;
 };
 
+// An EC2 instance type. Prices are by region.
+export type OfferedType = {
+  name: string;
+  gpu?: string;
+  gpus?: number;
+  gpuMemory?: string;
+  hourlyUsd?: Record<string, number>;
+  refused?: string;
+};
+
+export type Catalogue = {
+  offers: Offer[];
+  ec2: { instanceTypes: OfferedType[]; defaults?: { region?: string }; problem?: string };
+};
+
 export type Me = {
   user: string;
   owner?: string;
@@ -58,12 +73,17 @@ export class Refused extends Error {
 // What a person reads about something that failed.
 export const said = (error: unknown) => (error instanceof Refused ? error.message : text.failed);
 
-export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+export async function ask<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<T> {
   const headers: Record<string, string> = {};
   if (method !== "GET") headers["X-XSRF-TOKEN"] = token();
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  const answer = await fetch(path, { method, headers, ...sent });
+  const answer = await fetch(path, { method, headers, ...(signal && { signal }), ...sent });
   if (!answer.ok) {
     const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
     const unknown = { title: "", status: answer.status, detail: answer.statusText };

@@ -1,155 +1,169 @@
-import { type FormEvent, type ReactNode, useEffect, useState } from "react";
-import { type Offer, Refused, ask } from "../api";
-import { dollars } from "../money";
+import { type FormEvent, useEffect, useState } from "react";
+import { type Catalogue, type Me, Refused, ask } from "../api";
+import { Fields, Labelled, One } from "../form/Fields";
+import { Machine, PLATFORM, chosen } from "../form/Machine";
+import { Forecast } from "../form/Outlook";
+import {
+  type Complaint,
+  type Schema,
+  type Values,
+  complaints,
+  elsewhere,
+  fields,
+  parameters,
+  pointers,
+} from "../form/schema";
+import { usePreview } from "../form/usePreview";
 import { text } from "../text";
 
-type Field = "name" | "machine" | "instanceType";
-type Errors = Partial<Record<Field | "whole", string>>;
+type Props = { me: Me | undefined; onNote: (note: string) => void };
 
-// Values of the choice of a machine that are no offers.
-const DEFAULT = "";
-const OTHER = "other";
+const ROOT = "/parameters";
+// The choice of a machine writes these, and the portal the owner.
+const MACHINE = ["flavor", "placement"].map((name) => `${ROOT}/${name}`);
+const HIDDEN = [...MACHINE, `${ROOT}/owner`];
+// What nearly everybody has to say. All other fields are under "More".
+const FIRST = [`${ROOT}/ssh`];
 
-export function Create({ onNote }: { onNote: (note: string) => void }) {
-  const [errors, setErrors] = useState<Errors>({});
+export function Create({ me, onNote }: Props) {
+  const [values, setValues] = useState<Values>({});
+  const [machine, setMachine] = useState(PLATFORM);
+  const [refused, setRefused] = useState<readonly Complaint[]>([]);
   const [isBusy, setBusy] = useState(false);
-  const [machine, setMachine] = useState(DEFAULT);
-  const offers = useOffers();
+  const schema = useAnswer<Schema>("/api/v1/schemas/workspace");
+  const catalogue = useAnswer<Catalogue>("/api/v1/catalogue");
+  const wish = wished(schema, values, machine);
+  const outlook = usePreview(wish, wish.name !== "");
+  const errors = [...refused, ...(outlook?.errors ?? [])];
+
+  function change(pointer: string, value: string) {
+    setRefused([]);
+    setValues((known) => ({ ...known, [pointer]: value }));
+  }
 
   async function create(event: FormEvent<HTMLFormElement>) {
     event.preventDefault();
-    const form = event.currentTarget;
-    const fields = new FormData(form);
-    const name = String(fields.get("name"));
     setBusy(true);
-    setErrors({});
+    setRefused([]);
     try {
-      const parameters = wanted(machine, String(fields.get("instanceType") ?? ""));
-      await ask("POST", "/api/v1/workspaces", { name, parameters });
-      form.reset();
-      setMachine(DEFAULT);
-      onNote(text.created(name));
+      await ask("POST", "/api/v1/workspaces", wish);
+      setValues({});
+      setMachine(PLATFORM);
+      onNote(text.created(wish.name));
     } catch (error) {
-      setErrors(marked(error));
+      setRefused(problems(error));
     } finally {
       setBusy(false);
     }
   }
 
+  const shared = { values, errors, onChange: change };
+  const shown = ["/name", "/namespace", ...MACHINE, ...pointers(schema ?? {}, ROOT)];
+  const rest = elsewhere(errors, shown);
   return (
     <section aria-labelledby="create">
       <h2 id="create">{text.create}</h2>
-      <form onSubmit={create}>
-        <Labelled name="name" label={text.createName} help={text.createNameHelp} error={errors.name}>
-          <input id="name" name="name" required autoComplete="off" {...described("name", errors)} />
-        </Labelled>
-        <Labelled
-          name="machine"
-          label={text.createOffer}
-          help={text.createOfferHelp}
-          error={errors.machine}
-        >
-          <select
-            id="machine"
-            value={machine}
-            onChange={(event) => setMachine(event.target.value)}
-            {...described("machine", errors)}
-          >
-            <option value={DEFAULT}>{text.createDefault}</option>
-            {offers.map((offer) => (
-              <option key={value(offer)} value={value(offer)}>
-                {label(offer)}
-              </option>
-            ))}
-            <option value={OTHER}>{text.createOther}</option>
-          </select>
-        </Labelled>
-        {machine === OTHER && (
-          <Labelled
-            name="instanceType"
-            label={text.createType}
-            help={text.createTypeHelp}
-            error={errors.instanceType}
-          >
-            <input
-              id="instanceType"
-              name="instanceType"
-              required
-              autoComplete="off"
-              {...described("instanceType", errors)}
-            />
-          </Labelled>
+      <form onSubmit={create} noValidate>
+        <Plain id="name" label={text.createName} help={text.createNameHelp} {...shared} />
+        {me && !me.namespace && (
+          <Plain
+            id="namespace"
+            label={text.createNamespace}
+            help={text.createNamespaceHelp}
+            {...shared}
+          />
         )}
-        {errors.whole && <p role="alert">{errors.whole}</p>}
+        <Machine
+          catalogue={catalogue}
+          value={machine}
+          errors={MACHINE.flatMap((pointer) => complaints(errors, pointer))}
+          onChange={(value) => {
+            setRefused([]);
+            setMachine(value);
+          }}
+        />
+        {schema && <First schema={schema} {...shared} />}
+        {schema && <More schema={schema} {...shared} />}
+        {outlook && <Forecast outlook={outlook} />}
+        {rest.length > 0 && <p role="alert">{rest.join("; ")}</p>}
         <button disabled={isBusy}>{isBusy ? text.creating : text.createButton}</button>
       </form>
     </section>
   );
 }
 
-// What the platform offers. Types, prices and names come from there, and none is in the app.
-function useOffers(): Offer[] {
-  const [offers, setOffers] = useState<Offer[]>([]);
-  useEffect(() => {
-    ask<{ offers: Offer[] }>("GET", "/api/v1/catalogue").then(
-      (found) => setOffers(found.offers),
-      () => undefined,
-    );
-  }, []);
-  return offers;
-}
-
-const value = (offer: Offer) => `${offer.placement}/${offer.flavor}`;
-
-function label({ flavor, placement, gpu, description, hourlyUsd }: Offer): string {
-  const price = hourlyUsd === undefined ? undefined : text.perHour(dollars(hourlyUsd));
-  const parts = [flavor, gpu ?? description, text.placement[placement] ?? placement, price];
-  return parts.filter((part) => part !== undefined).join(" · ");
-}
-
-// The parameters of a claim.
-function wanted(machine: string, instanceType: string): Record<string, string> {
-  if (machine === DEFAULT) return {};
-  if (machine === OTHER) return { instanceType };
-  const [placement = "", ...flavor] = machine.split("/");
-  return { placement, flavor: flavor.join("/") };
-}
-
-type LabelledProps = {
-  name: Field;
-  label: string;
-  help: string;
-  error: string | undefined;
-  children: ReactNode;
+type Shared = {
+  values: Values;
+  errors: readonly Complaint[];
+  onChange: (pointer: string, value: string) => void;
 };
 
-function Labelled({ name, label, help, error, children }: LabelledProps) {
+// The fields that are not under "More".
+function First({ schema, ...shared }: Shared & { schema: Schema }) {
+  return fields(schema, ROOT)
+    .filter((group) => FIRST.includes(group.pointer))
+    .flatMap((group) => fields(group.schema, group.pointer))
+    .map((field) => <One key={field.pointer} field={field} {...shared} />);
+}
+
+// The other fields. They open if one of them is wrong.
+function More({ schema, ...shared }: Shared & { schema: Schema }) {
+  const [isOpen, setOpen] = useState(false);
+  const without = [...HIDDEN, ...FIRST];
+  const inside = fields(schema, ROOT).filter((field) => !without.includes(field.pointer));
+  const isWrong = inside.some((field) => complaints(shared.errors, field.pointer).length > 0);
   return (
-    <p className="field">
-      <label htmlFor={name}>{label}</label>
-      {children}
-      <small id={`${name}-help`}>{error ? <span role="alert">{error}</span> : help}</small>
-    </p>
+    <details open={isOpen || isWrong} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{text.more}</summary>
+      <Fields schema={schema} pointer={ROOT} without={without} {...shared} />
+    </details>
   );
 }
 
-const described = (name: Field, errors: Errors) => ({
-  "aria-describedby": `${name}-help`,
-  "aria-invalid": errors[name] !== undefined,
-});
+type PlainProps = Shared & { id: "name" | "namespace"; label: string; help: string };
+
+// A field that is no parameter.
+function Plain({ id, label, help, values, errors, onChange }: PlainProps) {
+  const found = complaints(errors, `/${id}`);
+  return (
+    <Labelled id={id} label={label} help={help} errors={found}>
+      <input
+        id={id}
+        autoComplete="off"
+        spellCheck={false}
+        required
+        value={values[`/${id}`] ?? ""}
+        onChange={(event) => onChange(`/${id}`, event.target.value)}
+        aria-describedby={`${id}-help`}
+        aria-invalid={found.length > 0}
+      />
+    </Labelled>
+  );
+}
+
+// What is sent for a form.
+function wished(schema: Schema | undefined, values: Values, machine: string) {
+  const namespace = values["/namespace"]?.trim();
+  return {
+    name: values["/name"]?.trim() ?? "",
+    ...(namespace && { namespace }),
+    parameters: { ...(schema && parameters(schema, values, ROOT)), ...chosen(machine) },
+  };
+}
 
 // What was refused, at its fields.
-function marked(error: unknown): Errors {
-  if (!(error instanceof Refused)) return { whole: text.failed };
-  const errors: Errors = {};
-  for (const { pointer, detail } of error.problem.errors ?? []) {
-    if (pointer === "/name" || pointer === "/metadata/name") errors.name = detail;
-    else if (pointer.endsWith("/instanceType")) errors.instanceType = detail;
-    else if (pointer.endsWith("/flavor")) errors.machine = detail;
-    else errors.whole = detail;
-  }
-  if (Object.keys(errors).length === 0) {
-    errors.whole = `${error.message} (${text.request(error.request)})`;
-  }
-  return errors;
+function problems(error: unknown): readonly Complaint[] {
+  if (!(error instanceof Refused)) return [{ pointer: "", detail: text.failed }];
+  const { errors = [] } = error.problem;
+  const whole = `${error.message} (${text.request(error.request)})`;
+  return errors.length > 0 ? errors : [{ pointer: "", detail: whole }];
+}
+
+// An answer that the page asks for once.
+function useAnswer<T>(path: string): T | undefined {
+  const [answer, setAnswer] = useState<T>();
+  useEffect(() => {
+    ask<T>("GET", path).then(setAnswer, () => undefined);
+  }, [path]);
+  return answer;
 }

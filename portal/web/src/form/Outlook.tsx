@@ -1,0 +1,73 @@
+import { dollars } from "../money";
+import { text } from "../text";
+import type { Complaint } from "./schema";
+
+export type Outlook = {
+  errors: Complaint[];
+  obstacle?: { reason: string; message: string };
+  notice?: string;
+  machines?: { name: string; count: number; hourlyUsd?: number }[];
+  region?: string;
+  image?: string;
+  hourlyUsd?: number;
+  runUsd?: number;
+  limits?: { maxLifetime?: string; stopAfterIdle?: string };
+  budget?: { monthlyUsd: number; spentUsd: number; reservedUsd: number; askedUsd: number };
+};
+
+// What a workspace would get, before it exists.
+export function Forecast({ outlook }: { outlook: Outlook }) {
+  const { machines = [], region, image, obstacle, notice, limits, budget } = outlook;
+  const names = machines.map(({ name, count }) => (count > 1 ? `${count} × ${name}` : name));
+  const machine = [names.join(text.or), region, image].filter(Boolean).join(" · ");
+  return (
+    <section aria-labelledby="outlook" aria-live="polite" className="outlook">
+      <h3 id="outlook">{text.outlook}</h3>
+      {obstacle && <p role="alert">{text.wouldNotStart(obstacle.message)}</p>}
+      {outlook.errors.length > 0 && <p>{text.notAllowed}</p>}
+      <dl>
+        <Line term={text.machine} value={machine} />
+        <Line term={text.price} value={price(outlook)} />
+        <Line term={text.stops} value={stops(limits)} />
+        <Line
+          term={text.budget}
+          value={
+            budget &&
+            text.budgetOf(
+              dollars(budget.monthlyUsd),
+              dollars(budget.spentUsd),
+              dollars(budget.reservedUsd),
+              dollars(budget.askedUsd),
+            )
+          }
+        />
+      </dl>
+      {notice && <p>{notice}</p>}
+    </section>
+  );
+}
+
+function Line({ term, value }: { term: string; value: string | undefined }) {
+  if (!value) return null;
+  return (
+    <>
+      <dt>{term}</dt>
+      <dd>{value}</dd>
+    </>
+  );
+}
+
+function price({ hourlyUsd, runUsd }: Outlook): string | undefined {
+  if (hourlyUsd === undefined) return undefined;
+  const hourly = text.atMost(text.perHour(dollars(hourlyUsd)));
+  return runUsd === undefined ? hourly : `${hourly}, ${text.forRun(dollars(runUsd))}`;
+}
+
+function stops(limits: Outlook["limits"]): string | undefined {
+  const { maxLifetime, stopAfterIdle } = limits ?? {};
+  const parts = [
+    maxLifetime && text.stopsAfter(maxLifetime),
+    stopAfterIdle && text.stopsUnused(stopAfterIdle),
+  ];
+  return parts.filter(Boolean).join(", ");
+}
