@@ -12,7 +12,8 @@ use std::convert::Infallible;
 use std::fs;
 
 use function_gpu_workspace::kinds::KINDS;
-use function_preview::outlook::{self, Outlook, Platform, outlook};
+use function_preview::Effect;
+use function_preview::outlook::{self, Changed, Outlook, Platform, outlook};
 use function_preview::selection::selects;
 use function_runtime::requirement::Requirement;
 use futures::executor::block_on;
@@ -63,14 +64,41 @@ fn fetched<'a>(request: &'a Value, name: &str) -> impl Iterator<Item = Value> + 
         .map(|item| item["resource"].clone())
 }
 
+/// The composed resources of a case.
+fn observed(request: &Value) -> BTreeMap<String, Value> {
+    let observed = request["observed"]["resources"].as_object();
+    let observed = observed.into_iter().flatten();
+    observed
+        .map(|(name, one)| (name.clone(), one["resource"].clone()))
+        .collect()
+}
+
+/// What a change of the parameters of a case's workspace does.
+fn changed(name: &str, patch: &Value) -> Changed {
+    let request = case::request_json(name);
+    let before = &request["observed"]["composite"]["resource"];
+    let mut after = before.clone();
+    for (field, value) in patch.as_object().unwrap() {
+        after["spec"]["parameters"][field] = value.clone();
+    }
+    let platform = OfCase {
+        request: &request,
+        others: Vec::new(),
+    };
+    let observed = observed(&request);
+    block_on(outlook::change(
+        &platform,
+        KINDS,
+        case::now(),
+        (before, &after),
+        &observed,
+    ))
+    .unwrap()
+}
+
 fn of(request: &Value, others: Vec<Value>) -> Outlook {
     let composite = &request["observed"]["composite"]["resource"];
-    let observed = request["observed"]["resources"].as_object();
-    let observed: BTreeMap<String, Value> = observed
-        .into_iter()
-        .flatten()
-        .map(|(name, one)| (name.clone(), one["resource"].clone()))
-        .collect();
+    let observed = observed(request);
     let platform = OfCase { request, others };
     // Crossplane has fetched the limits for a function that has them.
     let has_limits = request["requiredResources"].get("limits").is_some();
@@ -296,4 +324,33 @@ fn the_composite_of_a_claim_has_its_parameters_and_its_origin() {
         "dev-alice"
     );
     assert_eq!(outlook::composite(&claim, false), claim);
+}
+
+#[test]
+fn a_change_that_ends_the_machine_is_told_and_one_that_does_not_is_not() {
+    let market = changed("ready", &json!({"capacityType": "OnDemand"}));
+    assert_eq!(
+        (market.effect, market.is_on),
+        (Effect::Replaced, true),
+        "{}",
+        market.message
+    );
+    let nothing = changed("ready", &json!({}));
+    assert_eq!(nothing.effect, Effect::Unchanged, "{}", nothing.message);
+    let stopped = changed("ready", &json!({"lifecycle": {"state": "Stopped"}}));
+    assert_eq!(stopped.effect, Effect::Stopped, "{}", stopped.message);
+    let refused = changed("ready", &json!({"instanceType": "p5.48xlarge"}));
+    assert_eq!(refused.effect, Effect::Refused);
+    assert_eq!(
+        refused.outlook.errors[0].path,
+        "spec.parameters.instanceType"
+    );
+}
+
+#[test]
+fn the_composed_resources_are_known_by_their_names_in_the_composition() {
+    let named =
+        json!({"metadata": {"annotations": {"crossplane.io/composition-resource-name": "pool"}}});
+    let found = outlook::observed([named.clone(), json!({"metadata": {"name": "foreign"}})]);
+    assert_eq!(found, BTreeMap::from([("pool".to_owned(), named)]));
 }

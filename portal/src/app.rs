@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use function_runtime::kind::Kinds;
+use http::Method;
 use http::header::{COOKIE, HeaderMap};
 use http::request::Parts;
 use jiff::Timestamp;
@@ -27,8 +28,8 @@ use crate::sessions::{Current, Sessions};
 pub(crate) const SESSION: &str = "__Host-session";
 /// The name of the cookie with the token of a session, which the portal's own pages read.
 pub(crate) const TOKEN: &str = "XSRF-TOKEN";
-/// The path of previews. They write nothing, but each costs a dry run.
-pub(crate) const PREVIEW: &str = "/api/v1/preview";
+/// How the paths of previews end. They write nothing, but each costs a dry run.
+const PREVIEW: &str = "/preview";
 /// The portal.
 pub(crate) struct Portal {
     /// What the platform team says.
@@ -84,7 +85,9 @@ impl FromRequestParts<Shared> for SignedIn {
         let is_safe = parts.method.is_safe();
         let passed = match (is_safe, parts.uri.path()) {
             (true, _) => current.pace.read(),
-            (false, PREVIEW) => current.pace.preview(),
+            (false, path) if parts.method == Method::POST && path.ends_with(PREVIEW) => {
+                current.pace.preview()
+            }
             (false, _) => current.pace.write(),
         };
         passed.map_err(|wait| Problem::too_many("requests", wait.as_secs() + 1))?;

@@ -110,6 +110,12 @@ impl<'a> AsPerson<'a> {
         self.ask(Method::PATCH, &path, Some(change)).await
     }
 
+    /// What a claim would be after a merge patch.
+    pub(crate) async fn try_to_patch(&self, name: &str, change: &Value) -> Result<Value, Problem> {
+        let path = format!("{}/{name}?{WRITTEN}&dryRun=All", self.folder());
+        self.ask(Method::PATCH, &path, Some(change)).await
+    }
+
     /// Deletes a claim, if it still is the one with this UID. Everything that it
     /// made goes first, in both configurations. Returns the claim, which waits for that.
     pub(crate) async fn delete(&self, name: &str, uid: &str) -> Result<Value, Problem> {

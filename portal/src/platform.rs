@@ -1,7 +1,9 @@
 //! The platform: its definitions, Compositions and catalogue, as the API server knows them now.
 
+use std::collections::BTreeMap;
+
 use function_preview::composition;
-use function_preview::outlook::Platform;
+use function_preview::outlook::{self, Platform};
 use function_preview::selection::{CLAIM_NAMESPACE, selects};
 use function_runtime::requirement::{Requirement, Selector};
 use kube::Client;
@@ -33,8 +35,11 @@ const CONFIGURATIONS: Served = Served::new(
     "EnvironmentConfig",
     "environmentconfigs",
 );
+/// The group and the kind of machines.
+const POOL: (&str, &str) = (api::POOL_GROUP, "SpotPool");
 /// The kinds that the portal reads when it needs them, with their plurals.
-const READ: [Served; 3] = [
+const READ: [Served; 4] = [
+    Served::new(POOL.0, "v1alpha1", POOL.1, "spotpools"),
     Served::new("", "v1", "Namespace", "namespaces"),
     Served::new(
         api::WORKSPACE_GROUP,
@@ -92,6 +97,44 @@ impl Followed {
         let version = versions.iter().find(|version| version["served"] == true)?;
         let parameters = "/schema/openAPIV3Schema/properties/spec/properties/parameters";
         version.pointer(parameters).cloned()
+    }
+
+    /// The composite of a claim as it is in the cluster, and its pools of machines; none before Crossplane has made it.
+    pub(crate) async fn composite(
+        &self,
+        claim: &Value,
+    ) -> Result<Option<(Value, BTreeMap<String, Value>)>, Problem> {
+        let text = |object: &Value, pointer: &str| {
+            let text = object.pointer(pointer).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let composite = if self.has_claims() {
+            let name = text(claim, "/spec/resourceRef/name");
+            let named = requirement("GpuDevWorkspace", Selector::Named(name.clone()));
+            match (
+                name.is_empty(),
+                self.select(&named).await?.into_iter().next(),
+            ) {
+                (false, Some(composite)) => composite,
+                _ => return Ok(None),
+            }
+        } else {
+            claim.clone()
+        };
+        let references = composite
+            .pointer("/spec/resourceRefs")
+            .or_else(|| composite.pointer("/spec/crossplane/resourceRefs"))
+            .and_then(Value::as_array);
+        let references = references.into_iter().flatten();
+        let pools = references.filter(|one| text(one, "/kind") == POOL.1);
+        let namespace = text(claim, "/metadata/namespace");
+        let mut found = Vec::new();
+        for pool in pools {
+            let (namespace, name) = (namespace.clone(), text(pool, "/name"));
+            let named = requirement(POOL.1, Selector::NamedIn { namespace, name });
+            found.extend(self.select(&named).await?);
+        }
+        Ok(Some((composite, outlook::observed(found))))
     }
 
     /// Reads objects of a kind that is not followed.
@@ -173,6 +216,15 @@ impl Platform for Followed {
         let objects = followed.borrow();
         let selected = objects.values().filter(|one| selects(requirement, one));
         Ok(selected.cloned().collect())
+    }
+}
+
+fn requirement(kind: &'static str, selector: Selector) -> Requirement {
+    Requirement {
+        name: kind.to_owned(),
+        api_version: api::VERSION,
+        kind,
+        selector,
     }
 }
 

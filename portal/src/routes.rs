@@ -12,7 +12,7 @@ use http::header::{self, HeaderMap};
 use http::{HeaderName, HeaderValue};
 use portal_core::problem::Problem;
 
-use crate::app::{PREVIEW, Shared};
+use crate::app::Shared;
 use crate::refusal::Refusal;
 use crate::request::REQUEST_ID;
 
@@ -53,7 +53,7 @@ pub(crate) fn router(portal: Shared) -> Router {
         .route("/api/v1/me", get(v1::me))
         .route("/api/v1/catalogue", get(v1::catalogue))
         .route("/api/v1/schemas/workspace", get(preview::schema))
-        .route(PREVIEW, post(preview::preview))
+        .route("/api/v1/preview", post(preview::preview))
         .route("/api/v1/workspaces", get(v1::list).post(v1::create))
         .route(
             "/api/v1/workspaces/{namespace}/{name}",
@@ -62,6 +62,10 @@ pub(crate) fn router(portal: Shared) -> Router {
         .route(
             "/api/v1/workspaces/{namespace}/{name}/parameters",
             get(parameters::show).patch(parameters::change),
+        )
+        .route(
+            "/api/v1/workspaces/{namespace}/{name}/preview",
+            post(preview::change),
         )
         .route(
             "/api/v1/workspaces/{namespace}/{name}/{action}",

@@ -122,10 +122,14 @@ def definitions() -> list[Object]:
         names = {**names, "singular": names["kind"].lower()}
         (version,) = spec["versions"]
         schema = version["schema"]["openAPIV3Schema"]
-        # Crossplane adds fields of its own; rules of ours name two of them.
+        # Crossplane adds fields of its own. Rules of ours name the selectors.
         anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         spec_schema = schema["properties"]["spec"]["properties"]
-        for field in ("compositionSelector", "compositionRevisionSelector"):
+        for field in (
+            "compositionSelector",
+            "compositionRevisionSelector",
+            "resourceRef",
+        ):
             spec_schema[field] = anything
         conditions = {"type": "array", "items": anything}
         schema["properties"]["status"]["properties"]["conditions"] = conditions

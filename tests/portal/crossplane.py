@@ -1,5 +1,6 @@
 """What Crossplane would have in the cluster: its kinds, our definitions and Compositions."""
 
+import json
 from pathlib import Path
 
 import yaml
@@ -12,12 +13,17 @@ KINDS = {
     "Composition": ("compositions", "v1"),
     "EnvironmentConfig": ("environmentconfigs", "v1beta1"),
 }
+NAMES = "Namespaced"
 CATALOGUE = "environmentconfigs.apiextensions.crossplane.io"
 
 
 def install(cluster: Cluster) -> None:
     """The kinds of Crossplane, and the platform of the examples."""
-    cluster.apply(*(kind(name, *of) for name, of in KINDS.items()))
+    cluster.apply(
+        *(kind(GROUP, name, *of) for name, of in KINDS.items()),
+        kind("platform.acme.io", "GpuDevWorkspace", "gpudevworkspaces", "v1alpha1"),
+        kind("gpu.platform.acme.io", "SpotPool", "spotpools", "v1alpha1", scope=NAMES),
+    )
     cluster.kubectl("wait", "crd", "--all", "--for=condition=Established")
     reset(cluster)
 
@@ -41,17 +47,19 @@ def composition(name: str) -> Object:
     return found
 
 
-def kind(name: str, plural: str, *versions: str) -> Object:
+def kind(
+    group: str, name: str, plural: str, *versions: str, scope: str = "Cluster"
+) -> Object:
     """A kind with any fields: what Crossplane checks has its own tests with Crossplane."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
-            "group": GROUP,
+            "group": group,
             "names": {"kind": name, "plural": plural, "singular": name.lower()},
-            "scope": "Cluster",
+            "scope": scope,
             "versions": [
                 {
                     "name": version,
@@ -63,3 +71,57 @@ def kind(name: str, plural: str, *versions: str) -> Object:
             ],
         },
     }
+
+
+def composes(cluster: Cluster, namespace: str, name: str) -> None:
+    """Makes the composite of a claim with a pool whose machine runs, as Crossplane and the provider do."""
+    claim = cluster.get("gpudevworkspaceclaims.platform.acme.io", namespace, name)
+    composite, pool = f"{name}-x1y2z", f"{name}-pool"
+    reference = {
+        "apiVersion": "gpu.platform.acme.io/v1alpha1",
+        "kind": "SpotPool",
+        "namespace": namespace,
+        "name": pool,
+    }
+    cluster.apply(
+        {
+            "apiVersion": "platform.acme.io/v1alpha1",
+            "kind": "GpuDevWorkspace",
+            "metadata": {
+                "name": composite,
+                "labels": {
+                    "crossplane.io/claim-namespace": namespace,
+                    "crossplane.io/claim-name": name,
+                },
+            },
+            "spec": {
+                "parameters": claim["spec"]["parameters"],
+                "claimRef": {"namespace": namespace, "name": name},
+                "resourceRefs": [reference],
+            },
+            "status": {"region": "us-east-1", "phase": "Ready", "owner": "alice"},
+        },
+        {
+            "apiVersion": reference["apiVersion"],
+            "kind": reference["kind"],
+            "metadata": {
+                "name": pool,
+                "namespace": namespace,
+                "annotations": {"crossplane.io/composition-resource-name": "pool"},
+            },
+            "spec": composed("new-workspace", "pool")["spec"],
+        },
+    )
+    patch = json.dumps({"spec": {"resourceRef": {"name": composite}}})
+    cluster.kubectl(
+        *("patch", "gpudevworkspaceclaims", name, "-n", namespace),
+        *("--type=merge", "-p", patch),
+    )
+
+
+def composed(case: str, resource: str) -> Object:
+    """What the function desires in one of its cases."""
+    path = ROOT / f"function/tests/cases/{case}/response.yaml"
+    desired = yaml.safe_load(path.read_text())["desired"]["resources"]
+    found: Object = desired[resource]["resource"]
+    return found

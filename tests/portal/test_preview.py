@@ -208,3 +208,32 @@ def test_who_asks_too_often_for_previews_is_told_when_to_ask_again(
     assert refused and int(refused[0].headers["Retry-After"]) >= 1
     # Previews take nothing from writes.
     assert alice.writes("POST", "/api/v1/workspaces", body).status_code == 201
+
+
+def test_a_change_that_ends_the_machine_is_told_before_it_is_made(
+    alice: Browser, cluster: Cluster
+) -> None:
+    parameters = {"instanceType": "g4dn.xlarge", "ssh": OFFICE, "capacityType": "Spot"}
+    made = alice.writes(
+        "POST", "/api/v1/workspaces", {"name": "vision", "parameters": parameters}
+    )
+    assert made.status_code == 201
+    crossplane.composes(cluster, "dev-alice", "vision")
+    path = "/api/v1/workspaces/dev-alice/vision"
+
+    def change(patch: Body) -> Body:
+        answer = alice.writes("POST", f"{path}/preview", patch)
+        assert answer.status_code == 200, answer.text
+        told: Body = answer.json()
+        return told
+
+    until("the composite", lambda: "effect" in change({}))
+    ends = change({"lifecycle": {"state": "Stopped"}})
+    assert (ends["effect"], ends["isOn"]) == ("Stopped", True), ends
+    stays = change({"lifecycle": {"maxLifetime": "8h"}})
+    assert stays["effect"] in ("Unchanged", "Changed") and stays["isOn"], stays
+    assert stays["limits"]["maxLifetime"] == "8h"
+    refused = change({"instanceType": "p5.48xlarge"})
+    assert pointers(refused) == ["/parameters/instanceType"], json.dumps(refused)
+    now = cluster.get(CLAIMS, "dev-alice", "vision")["spec"]["parameters"]
+    assert now["instanceType"] == "g4dn.xlarge" and "maxLifetime" not in str(now)

@@ -23,8 +23,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::calls::{Calls, Decision};
+use crate::effect::{self, Effect};
 use crate::price;
-use crate::selection::{CLAIM_NAMESPACE, selects};
+use crate::selection::{CLAIM_NAMESPACE, RESOURCE_NAME, selects};
 
 /// The kinds of the function's inputs.
 pub(crate) const WORKSPACE_POLICY: &str = "WorkspacePolicy";
@@ -43,6 +44,22 @@ pub trait Platform: Sync {
         &self,
         requirement: &Requirement,
     ) -> impl Future<Output = Result<Vec<Value>, Self::Error>> + Send;
+}
+
+/// What a change of a claim would do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Changed {
+    /// The effect on the workspace.
+    pub effect: Effect,
+    /// Why, or what changes; empty if nothing does.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Whether it has a machine that runs or starts.
+    pub is_on: bool,
+    /// What the workspace would get.
+    #[serde(flatten)]
+    pub outlook: Outlook,
 }
 
 /// What a claim would get.
@@ -228,6 +245,46 @@ pub async fn outlook<P: Platform>(
     Ok(outlook)
 }
 
+/// What another composite would get in the place of one that exists. `observed` has its composed resources.
+///
+/// # Errors
+///
+/// The platform cannot be read.
+pub async fn change<P: Platform>(
+    platform: &P,
+    kinds: Kinds,
+    now: Timestamp,
+    (before, after): (&Value, &Value),
+    observed: &BTreeMap<String, Value>,
+) -> Result<Changed, P::Error> {
+    let request = |composite: &Value| Request {
+        policy: platform.policy(WORKSPACE_POLICY, composite),
+        composite: Some(composite.clone()),
+        observed: observed.clone(),
+        now,
+        ..Request::default()
+    };
+    let today = decided(platform, kinds, request(before), None).await?;
+    let then = decided(platform, kinds, request(after), None).await?;
+    let compared = effect::compare(observed, &today.response, &then.response);
+    Ok(Changed {
+        effect: compared.effect,
+        message: compared.message,
+        is_on: effect::is_on(observed),
+        outlook: outlook(platform, kinds, now, after, observed).await?,
+    })
+}
+
+/// The composed resources of a composite, by composition resource name.
+pub fn observed(resources: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
+    let named = resources.into_iter().filter_map(|resource| {
+        let annotations = resource.pointer("/metadata/annotations");
+        let name = annotations.and_then(|all| all.get(RESOURCE_NAME)?.as_str());
+        Some((name?.to_owned(), resource))
+    });
+    named.collect()
+}
+
 /// Calls the function until it asks for nothing else. `user` replaces the owner's `DevUser`.
 async fn decided<P: Platform>(
     platform: &P,
@@ -300,6 +357,10 @@ impl<P: Platform> Granting<'_, P> {
             memory::KIND => self.record().into_values().next(),
             _ => Some(self.composite()),
         };
+        // A workspace that exists counts as it would be.
+        let name = |one: &Value| one.pointer("/metadata/name").cloned();
+        let named = new.as_ref().and_then(name);
+        workspaces.retain(|one| named.is_none() || name(one) != named);
         workspaces.extend(new.filter(|new| selects(counted, new)));
         // Nothing else is fetched: homes that nobody sees stay in the account.
         request.required = BTreeMap::from([(WORKSPACES.to_owned(), workspaces)]);

@@ -6,6 +6,9 @@ use serde_json::Value;
 /// Crossplane's label on a composite with the namespace of its claim.
 pub const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
 
+/// Crossplane's annotation on a composed resource with its name in the Composition.
+pub const RESOURCE_NAME: &str = "crossplane.io/composition-resource-name";
+
 /// Whether a requirement selects an object of its kind.
 pub fn selects(requirement: &Requirement, object: &Value) -> bool {
     let namespace = text(object, "/metadata/namespace");

@@ -7,10 +7,7 @@ use function_runtime::requirement::Requirement;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::selection::selects;
-
-/// Crossplane's annotation on a composed resource with its name in the Composition.
-const RESOURCE_NAME: &str = "crossplane.io/composition-resource-name";
+use crate::selection::{RESOURCE_NAME, selects};
 
 /// A source of objects.
 pub trait Source {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use function_preview::outlook::{self, Outlook};
 use http::HeaderMap;
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use portal_core::problem::{Problem, Violation};
 use portal_core::wish;
 use serde_json::{Value, json};
 
+use super::v1;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::refusal::Refusal;
@@ -44,11 +45,46 @@ pub(crate) async fn preview(
         Ok(claim) => tried(&portal, &actor, &headers, &claim).await,
         Err(problem) => Err(problem),
     };
-    match tried.map_err(Problem::of_body) {
-        Ok(outlook) => Ok(Json(told(&outlook))),
-        Err(problem) if !problem.errors.is_empty() => Ok(Json(json!({"errors": problem.errors}))),
-        Err(problem) => Err(problem.into()),
+    answered(tried)
+}
+
+/// `POST /api/v1/workspaces/NAMESPACE/NAME/preview`, with the merge patch of a change.
+pub(crate) async fn change(
+    State(portal): State<Shared>,
+    signed: SignedIn,
+    headers: HeaderMap,
+    Path((namespace, name)): Path<(String, String)>,
+    body: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let actor = signed.actor(&portal).await?;
+    let claim = v1::seen_claim(&portal, &actor.visible, &namespace, &name)?;
+    let patch = json!({"spec": {"parameters": document(&body)?}});
+    let who = &actor.who;
+    let person = AsPerson::new(&portal.client, who, &namespace, request_id(&headers));
+    answered(match person.try_to_patch(&name, &patch).await {
+        Ok(after) => changed(&portal, &claim, &after).await,
+        Err(problem) => Err(problem),
+    })
+}
+
+async fn changed(portal: &Portal, claim: &Value, after: &Value) -> Result<Value, Problem> {
+    let now = Timestamp::now();
+    let Some((before, observed)) = portal.platform.composite(claim).await? else {
+        return decided(portal, after).await;
+    };
+    let mut wanted = before.clone();
+    wanted["spec"]["parameters"] = after["spec"]["parameters"].clone();
+    let change = (&before, &wanted);
+    let (platform, kinds) = (&portal.platform, portal.kinds);
+    let changed = outlook::change(platform, kinds, now, change, &observed).await?;
+    let mut told = told(&changed.outlook);
+    // The portal sees machines of EC2. What happens to pods is told by the workspace itself.
+    if !observed.is_empty() {
+        told["effect"] = json!(changed.effect);
+        told["effectMessage"] = json!(changed.message);
+        told["isOn"] = json!(changed.is_on);
     }
+    Ok(told)
 }
 
 async fn tried(
@@ -56,14 +92,29 @@ async fn tried(
     actor: &Actor,
     headers: &HeaderMap,
     claim: &Value,
-) -> Result<Outlook, Problem> {
+) -> Result<Value, Problem> {
     let namespace = claim["metadata"]["namespace"].as_str().unwrap_or_default();
     let person = AsPerson::new(&portal.client, &actor.who, namespace, request_id(headers));
     let claim = person.try_to_create(claim).await?;
-    let composite = outlook::composite(&claim, portal.platform.has_claims());
+    decided(portal, &claim).await
+}
+
+/// What the function decides about a claim without a composite.
+async fn decided(portal: &Portal, claim: &Value) -> Result<Value, Problem> {
+    let composite = outlook::composite(claim, portal.platform.has_claims());
+    let (platform, now) = (&portal.platform, Timestamp::now());
     let nothing = BTreeMap::new();
-    let now = Timestamp::now();
-    outlook::outlook(&portal.platform, portal.kinds, now, &composite, &nothing).await
+    let outlook = outlook::outlook(platform, portal.kinds, now, &composite, &nothing).await?;
+    Ok(told(&outlook))
+}
+
+/// A wrong field is an answer, and not a failure of the preview.
+fn answered(tried: Result<Value, Problem>) -> Result<Json<Value>, Refusal> {
+    match tried.map_err(Problem::of_body) {
+        Ok(told) => Ok(Json(told)),
+        Err(problem) if !problem.errors.is_empty() => Ok(Json(json!({"errors": problem.errors}))),
+        Err(problem) => Err(problem.into()),
+    }
 }
 
 /// The outlook with its errors at the fields of the body.
