@@ -97,6 +97,21 @@ impl Problem {
                 })
             })
             .collect();
+        if text("/reason") == Some("AlreadyExists") {
+            problem.errors.push(Violation {
+                pointer: "/metadata/name".to_owned(),
+                detail: detail.to_owned(),
+            });
+        }
+        problem
+    }
+
+    /// What the platform's policy does not allow.
+    pub fn of_policy(errors: Vec<Violation>) -> Self {
+        let said = errors.iter().map(|error| error.detail.as_str());
+        let detail = said.collect::<Vec<_>>().join("; ");
+        let mut problem = Self::new(422, "policy", "The platform does not allow this", detail);
+        problem.errors = errors;
         problem
     }
 
@@ -105,12 +120,6 @@ impl Problem {
     pub fn of_body(mut self) -> Self {
         for error in &mut self.errors {
             error.pointer = in_body(&error.pointer);
-        }
-        if self.status == 409 && self.errors.is_empty() {
-            self.errors.push(Violation {
-                pointer: "/name".to_owned(),
-                detail: self.detail.clone(),
-            });
         }
         self
     }
@@ -184,8 +193,11 @@ mod tests {
         let problem = Problem::of_api_server(422, &answer).of_body();
         let pointers: Vec<_> = problem.errors.iter().map(|one| &*one.pointer).collect();
         assert_eq!(pointers, ["/parameters/ssh/publicKeys/1", "/name"]);
-        let taken = Problem::of_api_server(409, &json!({"message": "already exists"})).of_body();
+        let taken = json!({"message": "claim vision already exists", "reason": "AlreadyExists"});
+        let taken = Problem::of_api_server(409, &taken).of_body();
         assert_eq!(taken.errors[0].pointer, "/name");
+        let conflict = Problem::of_api_server(409, &json!({"reason": "Conflict"})).of_body();
+        assert_eq!(conflict.errors, []);
         let other = Problem::of_api_server(403, &json!({"message": "no"})).of_body();
         assert_eq!(other.errors, []);
     }

@@ -58,7 +58,7 @@ pub(crate) async fn change(
     let object = format!("workspace {namespace}/{name}");
     let problem = changed.as_ref().err();
     audit(signed.person(), request, "change", &object, problem);
-    let (parameters, tag) = view::parameters(&changed?);
+    let (parameters, tag) = view::parameters(&changed.map_err(Problem::of_body)?);
     Ok(([(ETAG, tag)], Json(parameters)))
 }
 

@@ -70,7 +70,7 @@ pub(crate) async fn change(
 async fn changed(portal: &Portal, claim: &Value, after: &Value) -> Result<Value, Problem> {
     let now = Timestamp::now();
     let Some((before, observed)) = portal.platform.composite(claim).await? else {
-        return decided(portal, after).await;
+        return Ok(told(&decided(portal, after).await?));
     };
     let mut wanted = before.clone();
     wanted["spec"]["parameters"] = after["spec"]["parameters"].clone();
@@ -87,6 +87,16 @@ async fn changed(portal: &Portal, claim: &Value, after: &Value) -> Result<Value,
     Ok(told)
 }
 
+/// Refuses a claim that the platform does not allow. The policy may have changed since the person read what the
+/// workspace would get.
+pub(super) async fn judged(portal: &Portal, claim: &Value) -> Result<(), Problem> {
+    let outlook = decided(portal, claim).await?;
+    if outlook.errors.is_empty() {
+        return Ok(());
+    }
+    Err(Problem::of_policy(violations(&outlook)))
+}
+
 async fn tried(
     portal: &Portal,
     actor: &Actor,
@@ -96,16 +106,15 @@ async fn tried(
     let namespace = claim["metadata"]["namespace"].as_str().unwrap_or_default();
     let person = AsPerson::new(&portal.client, &actor.who, namespace, request_id(headers));
     let claim = person.try_to_create(claim).await?;
-    decided(portal, &claim).await
+    Ok(told(&decided(portal, &claim).await?))
 }
 
 /// What the function decides about a claim without a composite.
-async fn decided(portal: &Portal, claim: &Value) -> Result<Value, Problem> {
+async fn decided(portal: &Portal, claim: &Value) -> Result<Outlook, Problem> {
     let composite = outlook::composite(claim, portal.platform.has_claims());
     let (platform, now) = (&portal.platform, Timestamp::now());
     let nothing = BTreeMap::new();
-    let outlook = outlook::outlook(platform, portal.kinds, now, &composite, &nothing).await?;
-    Ok(told(&outlook))
+    outlook::outlook(platform, portal.kinds, now, &composite, &nothing).await
 }
 
 /// A wrong field is an answer, and not a failure of the preview.
@@ -119,9 +128,13 @@ fn answered(tried: Result<Value, Problem>) -> Result<Json<Value>, Refusal> {
 
 /// The outlook with its errors at the fields of the body.
 fn told(outlook: &Outlook) -> Value {
+    let mut told = json!(outlook);
+    told["errors"] = json!(violations(outlook));
+    told
+}
+
+fn violations(outlook: &Outlook) -> Vec<Violation> {
     let errors = outlook.errors.iter();
     let errors = errors.map(|error| Violation::of_field(&error.path, &*error.problem));
-    let mut told = json!(outlook);
-    told["errors"] = errors.map(|error| json!(error)).collect();
-    told
+    errors.collect()
 }

@@ -16,6 +16,7 @@ use portal_core::visible::Visible;
 use portal_core::wish;
 use serde_json::{Value, json};
 
+use super::preview;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::refusal::Refusal;
@@ -91,6 +92,7 @@ pub(crate) async fn create(
 ) -> Result<impl IntoResponse, Refusal> {
     let actor = signed.actor(&portal).await?;
     let claim = wish::workspace(&document(&body)?, actor.place())?;
+    preview::judged(&portal, &claim).await?;
     let created = created(&portal, &signed, &actor, &headers, &claim).await;
     let created = created.map_err(Problem::of_body)?;
     Ok((StatusCode::CREATED, Json(json!(Row::new(&created)))))

@@ -73,15 +73,29 @@ export class Refused extends Error {
 // What a person reads about something that failed.
 export const said = (error: unknown) => (error instanceof Refused ? error.message : text.failed);
 
+// `tag` is the ETag of what the person edited.
+type More = { tag?: string | undefined; signal?: AbortSignal };
+
 export async function ask<T>(
   method: string,
   path: string,
   body?: unknown,
-  signal?: AbortSignal,
+  more: More = {},
 ): Promise<T> {
+  return (await asked<T>(method, path, body, more)).content;
+}
+
+// An answer with its ETag.
+export async function asked<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  { tag, signal }: More = {},
+): Promise<{ content: T; tag: string }> {
   const headers: Record<string, string> = {};
   if (method !== "GET") headers["X-XSRF-TOKEN"] = token();
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (tag !== undefined) headers["If-Match"] = tag;
   const sent = body === undefined ? {} : { body: JSON.stringify(body) };
   const answer = await fetch(path, { method, headers, ...(signal && { signal }), ...sent });
   if (!answer.ok) {
@@ -90,7 +104,10 @@ export async function ask<T>(
     throw new Refused(problem ?? unknown, answer.headers.get("X-Request-Id") ?? "");
   }
   const content = await answer.text();
-  return (content === "" ? undefined : JSON.parse(content)) as T;
+  return {
+    content: (content === "" ? undefined : JSON.parse(content)) as T,
+    tag: answer.headers.get("ETag") ?? "",
+  };
 }
 
 // The token of the session, which a page of another site cannot read.

@@ -2,7 +2,11 @@ import { dollars } from "../money";
 import { text } from "../text";
 import type { Complaint } from "./schema";
 
+// `effect` is that of a change of a workspace that exists.
 export type Outlook = {
+  effect?: string;
+  effectMessage?: string;
+  isOn?: boolean;
   errors: Complaint[];
   obstacle?: { reason: string; message: string };
   notice?: string;
@@ -23,6 +27,7 @@ export function Forecast({ outlook }: { outlook: Outlook }) {
   return (
     <section aria-labelledby="outlook" aria-live="polite" className="outlook">
       <h3 id="outlook">{text.outlook}</h3>
+      {outlook.isOn && <Effect outlook={outlook} />}
       {obstacle && <p role="alert">{text.wouldNotStart(obstacle.message)}</p>}
       {outlook.errors.length > 0 && <p>{text.notAllowed}</p>}
       <dl>
@@ -44,6 +49,17 @@ export function Forecast({ outlook }: { outlook: Outlook }) {
       </dl>
       {notice && <p>{notice}</p>}
     </section>
+  );
+}
+
+function Effect({ outlook: { effect = "", effectMessage } }: { outlook: Outlook }) {
+  const said = text.effects[effect];
+  if (!said) return null;
+  return (
+    <p role={effect === "Replaced" || effect === "Stopped" ? "alert" : undefined}>
+      {said}
+      {effectMessage && <small>{effectMessage}</small>}
+    </p>
   );
 }
 

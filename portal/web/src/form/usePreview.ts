@@ -5,32 +5,36 @@ import type { Outlook } from "./Outlook";
 // How long the form waits after the last key, in milliseconds.
 const PAUSE = 300;
 
-// What the wish would get. A later wish replaces an earlier question.
-export function usePreview(wish: unknown, isWanted: boolean): Outlook | undefined {
+// What a wish would get; none for no wish. A later wish replaces an earlier question.
+export function usePreview(path: string, wish: unknown): Outlook | undefined {
   const [outlook, setOutlook] = useState<Outlook>();
   const body = JSON.stringify(wish);
   useEffect(() => {
-    if (!isWanted) {
+    if (body === undefined) {
       setOutlook(undefined);
       return;
     }
     const stop = new AbortController();
     const timer = setTimeout(async () => {
-      const found = await asked(JSON.parse(body), stop.signal);
+      const found = await asked(path, JSON.parse(body), stop.signal);
       if (!stop.signal.aborted) setOutlook(found);
     }, PAUSE);
     return () => {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [body, isWanted]);
+  }, [path, body]);
   return outlook;
 }
 
-// Without an answer the form goes on: creating judges again.
-async function asked(wish: unknown, signal: AbortSignal): Promise<Outlook | undefined> {
+// Without an answer the form goes on: the request that writes is judged again.
+async function asked(
+  path: string,
+  wish: unknown,
+  signal: AbortSignal,
+): Promise<Outlook | undefined> {
   try {
-    return await ask<Outlook>("POST", "/api/v1/preview", wish, signal);
+    return await ask<Outlook>("POST", path, wish, { signal });
   } catch (error) {
     const detail = error instanceof Refused && error.problem.status < 500 ? error.message : "";
     return detail ? { errors: [], obstacle: { reason: "", message: detail } } : undefined;

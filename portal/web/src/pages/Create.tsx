@@ -1,5 +1,5 @@
 import { type FormEvent, useEffect, useState } from "react";
-import { type Catalogue, type Me, Refused, ask } from "../api";
+import { type Catalogue, type Me, ask } from "../api";
 import { Fields, Labelled, One } from "../form/Fields";
 import { Machine, PLATFORM, chosen } from "../form/Machine";
 import { Forecast } from "../form/Outlook";
@@ -13,6 +13,7 @@ import {
   parameters,
   pointers,
 } from "../form/schema";
+import { problems } from "../form/problems";
 import { usePreview } from "../form/usePreview";
 import { text } from "../text";
 
@@ -33,7 +34,7 @@ export function Create({ me, onNote }: Props) {
   const schema = useAnswer<Schema>("/api/v1/schemas/workspace");
   const catalogue = useAnswer<Catalogue>("/api/v1/catalogue");
   const wish = wished(schema, values, machine);
-  const outlook = usePreview(wish, wish.name !== "");
+  const outlook = usePreview("/api/v1/preview", wish.name === "" ? undefined : wish);
   const errors = [...refused, ...(outlook?.errors ?? [])];
 
   function change(pointer: string, value: string) {
@@ -149,14 +150,6 @@ function wished(schema: Schema | undefined, values: Values, machine: string) {
     ...(namespace && { namespace }),
     parameters: { ...(schema && parameters(schema, values, ROOT)), ...chosen(machine) },
   };
-}
-
-// What was refused, at its fields.
-function problems(error: unknown): readonly Complaint[] {
-  if (!(error instanceof Refused)) return [{ pointer: "", detail: text.failed }];
-  const { errors = [] } = error.problem;
-  const whole = `${error.message} (${text.request(error.request)})`;
-  return errors.length > 0 ? errors : [{ pointer: "", detail: whole }];
 }
 
 // An answer that the page asks for once.

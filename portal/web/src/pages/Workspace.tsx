@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { type Row, ask, said } from "../api";
 import { dollars } from "../money";
 import { text } from "../text";
+import { Change } from "./Change";
 import { Command } from "./Command";
 import { Phase } from "./Phase";
 
@@ -34,6 +35,7 @@ export function Workspace({ row, name, onNote }: Props) {
       <Connect row={row} />
       <Run row={row} onNote={onNote} />
       <Cost row={row} />
+      <Change key={row.uid} row={row} onNote={onNote} />
       <Conditions row={row} />
     </article>
   );
