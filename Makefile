@@ -205,7 +205,7 @@ bench-bastion:
 	$(XTASK) image bastion --release --name $(TEST)
 	$(XTASK) demo --name $(TEST) --platform-only
 	code=1; eval "$$($(XTASK) cluster env --name $(TEST))" && \
-		PYTHONPATH=$(BASTION_BENCH):tests/e2e $(XTASK) python -m bench $(BENCH) && code=0; \
+		PYTHONPATH=$(BASTION_BENCH):tests/bench/judging:tests/e2e $(XTASK) python -m bench $(BENCH) && code=0; \
 		$(XTASK) cluster down --name $(TEST); exit $$code
 
 codegen:
