@@ -10,7 +10,7 @@ import stage as around
 from promises import table
 from promises.progress import step, warn
 
-from bench import app, bars, image, node, pages, reads, report
+from bench import app, bars, image, node, pages, preview, reads, report
 from bench.figures import Figures
 from bench.stage import BFF, Stage, built
 
@@ -57,12 +57,14 @@ def measure(stage: Stage, arguments: argparse.Namespace, size: int) -> Figures:
     with step("read"), stage.portal(), stage.bff() as bff:
         counts = tuple(bars.FASTER)
         read = reads.in_turns(stage, bff, counts, arguments.rounds, arguments.reading)
+    with step("preview"), stage.portal():
+        previewed = preview.measure(stage, arguments.reading)
     with step("keep pages open"):
         stage.claims(*(f"dev-{name}" for name in stage.people))
         opened = pages.measure(stage, arguments.rest, arguments.changing)
     with step("audit the app"), stage.portal():
         scores = app.lighthouse(stage, arguments.audits)
-    return Figures(read, opened, app.scripts(), size, scores)
+    return Figures(read, opened, previewed, app.scripts(), size, scores)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ CALLS = 0.001
 LATER = 100.0
 # How much pages that do not read may change the latency of the others.
 CHANGED = 1.2
+# The longest of twenty previews, in milliseconds.
+PREVIEW = 60.0
 # The least score of performance, by the form of the device.
 PERFORMANCE = {"mobile": 90.0, "desktop": 98.0}
 
@@ -26,6 +28,8 @@ def of(figures: Figures) -> list[Bar]:
     """All promises."""
     bars = [bar for reads in figures.reads for bar in of_reads(reads)]
     bars += of_pages(figures.pages)
+    waited = figures.preview["latency"]["p95Ms"]
+    bars.append(at_most("preview, p95", "ms", waited, PREVIEW))
     bars += of_scripts(figures.scripts)
     bars.append(at_most("image", "MiB", figures.image / MIB, 15))
     return bars + [bar for scores in figures.scores for bar in of_scores(scores)]

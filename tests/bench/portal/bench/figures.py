@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bench.app import Scores, Scripts
+from bench.load import Answer
 from bench.pages import Pages
 from bench.reads import Reads
 
@@ -12,8 +13,8 @@ class Figures:
     # In the order of the numbers of claims.
     reads: list[Reads]
     pages: Pages
+    preview: Answer
     scripts: Scripts
     # Of the image, in bytes.
     image: int
-    # None if no browser was asked.
     scores: list[Scores]

@@ -58,7 +58,10 @@ def notes(figures: Figures) -> str:
     fall, rest = pages.fall, pages.rest
     polls = sum(one.bff_lists for one in figures.reads) / len(figures.reads)
     polled = pages.count * rest.seconds / 5 * polls
+    previews = figures.preview["latency"]
     return (
+        f"{previews['count']} previews: p50 {previews['p50Ms']:.0f} ms, "
+        f"p95 {previews['p95Ms']:.0f} ms\n"
         f"{pages.count} pages came in {pages.opened['seconds']:.0f} s; at rest for "
         f"{rest.seconds:.0f} s: {rest.lists} lists (polling every 5 s: {polled:.0f}), "
         f"{rest.busy:.1%} of a processor\n"

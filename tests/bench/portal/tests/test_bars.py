@@ -70,6 +70,7 @@ SCORES = Scores(
 KEPT = Figures(
     reads=[reads(100, 800, 100), reads(1000, 200, 10)],
     pages=PAGES,
+    preview={"latency": {"count": 100, "p50Ms": 20.0, "p95Ms": 60.0}},
     scripts=Scripts(120 * KIB, 260 * KIB),
     image=15 * MIB,
     scores=[SCORES],
@@ -146,6 +147,7 @@ def test_a_promise_about_open_pages_that_is_not_kept_is_named(
         ),
         ({"scripts": Scripts(1, 260 * KIB + 1)}, "all script"),
         ({"image": 15 * MIB + 1}, "image"),
+        ({"preview": {"latency": {"p95Ms": 60.1}}}, "preview, p95"),
     ],
 )
 def test_a_promise_about_reads_and_sizes_that_is_not_kept_is_named(
