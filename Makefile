@@ -205,8 +205,24 @@ bench-bastion:
 	$(XTASK) image bastion --release --name $(TEST)
 	$(XTASK) demo --name $(TEST) --platform-only
 	code=1; eval "$$($(XTASK) cluster env --name $(TEST))" && \
-		PYTHONPATH=$(BASTION_BENCH):tests/e2e $(XTASK) python -m bench $(BENCH) && code=0; \
+		PYTHONPATH=$(BASTION_BENCH):tests/bench/judging:tests/e2e $(XTASK) python -m bench $(BENCH) && code=0; \
 		$(XTASK) cluster down --name $(TEST); exit $$code
+
+# The portal beside an Express backend with the same three endpoints, on the same API server. Not a
+# test: it takes twenty minutes and an idle machine. BENCH="--people 10 --rest 30 --changing 10
+# --audits 1" is a short one.
+.PHONY: bench-portal
+bench-portal: PORTAL_BENCH := tests/bench/portal
+bench-portal: TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+bench-portal:
+	sh tests/cluster/prerequisites.sh tests/portal/prerequisites.list
+	$(PYTEST) -c $(PORTAL_BENCH)/pyproject.toml --rootdir $(PORTAL_BENCH) $(PORTAL_BENCH)
+	$(XTASK) image portal --release --layout $(TARGET)/bench-portal/image
+	cargo build --quiet --release --workspace --bin portal-load
+	XTASK_PROGRAM=$(TARGET)/debug/xtask PORTAL_LOAD=$(TARGET)/release/portal-load \
+		PORTAL_IMAGE=$(TARGET)/bench-portal/image \
+		PYTHONPATH=$(PORTAL_BENCH):tests/bench/judging:tests/portal \
+		$(XTASK) python -m bench $(BENCH)
 
 codegen:
 	$(XTASK) codegen

@@ -5,7 +5,6 @@ use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use devctl_core::object::{Kind, version};
-use devctl_core::workspace::Workspace;
 use futures::TryStreamExt;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, WatchParams};
@@ -15,6 +14,7 @@ use portal_core::ring::Ring;
 use portal_core::view::{self, Row};
 use portal_core::visible::Visible;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
 use tracing::{info, warn};
 
@@ -22,6 +22,9 @@ use crate::objects::Served;
 
 /// How many changes the ring has.
 const CHANGES: usize = 4096;
+/// How many claims are listed at a time. All pages are of the same version of the claims (Kubernetes, "Retrieving
+/// large results sets in chunks").
+const PAGE: u32 = 250;
 /// How long a request waits for changes that it knows of.
 const CATCH_UP: Duration = Duration::from_secs(5);
 /// How long the mirror waits before it asks again after an error: at first, and at most.
@@ -45,11 +48,14 @@ pub(crate) struct State {
 type Key = (String, String);
 
 struct Claim {
-    whole: Value,
+    /// The claim as JSON. As values, it would take ten times the memory.
+    whole: Box<str>,
     row: Row,
+    /// The row of the first API, as JSON.
+    plain: Box<RawValue>,
 }
 
-/// The mirror cannot be read, because a thread failed while it changed it.
+/// The mirror cannot be read: a thread failed while it changed it, or a claim is none.
 #[derive(Debug, thiserror::Error)]
 #[error("the mirror of the claims is broken")]
 pub(crate) struct Broken;
@@ -132,15 +138,21 @@ impl Mirror {
     /// Lists the claims. What has changed since the last list or watch goes into the ring, so open pages
     /// miss nothing.
     async fn list(&self, claims: &Api<DynamicObject>) -> Result<String, Error> {
-        let listed = claims.list(&ListParams::default()).await?;
-        let from = listed.metadata.resource_version.unwrap_or_default();
+        let mut known = Vec::new();
+        let mut pages = ListParams::default().limit(PAGE);
+        let from = loop {
+            let page = claims.list(&pages).await?;
+            for claim in page.items {
+                known.push(Claim::new(&claim)?);
+            }
+            match page.metadata.continue_.filter(|next| !next.is_empty()) {
+                Some(next) => pages = pages.continue_token(&next),
+                None => break page.metadata.resource_version.unwrap_or_default(),
+            }
+        };
         let head = from.parse().unwrap_or_default();
-        let mut claims = Vec::new();
-        for claim in &listed.items {
-            claims.push(Claim::new(claim)?);
-        }
         let mut state = self.state.write().map_err(|_| Broken)?;
-        state.replace(claims, head);
+        state.replace(known, head);
         self.head.send_replace(state.ring.head());
         Ok(from)
     }
@@ -155,12 +167,12 @@ impl Mirror {
                 match event {
                     WatchEvent::Added(claim) | WatchEvent::Modified(claim) => {
                         let claim = Claim::new(&claim)?;
-                        version(&claim.whole).clone_into(&mut from);
+                        from = claim.row.version.to_string();
                         state.put(claim);
                     }
                     WatchEvent::Deleted(claim) => {
                         let claim = Claim::new(&claim)?;
-                        version(&claim.whole).clone_into(&mut from);
+                        from = claim.row.version.to_string();
                         state.remove(&claim.key(), claim.row.version);
                     }
                     WatchEvent::Bookmark(bookmark) => {
@@ -188,19 +200,27 @@ enum Error {
 }
 
 impl State {
-    /// The claims that a person sees, with their rows.
-    pub(crate) fn visible(&self, visible: &Visible) -> impl Iterator<Item = (&Value, &Row)> {
-        let seen = self
-            .claims
-            .values()
-            .filter(|claim| visible.has(&claim.row.namespace));
-        seen.map(|claim| (&claim.whole, &claim.row))
+    /// The rows of the claims that a person sees.
+    pub(crate) fn rows(&self, visible: &Visible) -> impl Iterator<Item = &Row> {
+        self.visible(visible).map(|claim| &claim.row)
+    }
+
+    /// The same rows in the shape of the first API.
+    pub(crate) fn plain(&self, visible: &Visible) -> impl Iterator<Item = &RawValue> {
+        self.visible(visible).map(|claim| &*claim.plain)
+    }
+
+    fn visible(&self, visible: &Visible) -> impl Iterator<Item = &Claim> {
+        let claims = self.claims.values();
+        claims.filter(|claim| visible.has(&claim.row.namespace))
     }
 
     /// A claim.
-    pub(crate) fn claim(&self, namespace: &str, name: &str) -> Option<&Value> {
+    pub(crate) fn claim(&self, namespace: &str, name: &str) -> Result<Option<Value>, Broken> {
         let key = (namespace.to_owned(), name.to_owned());
-        self.claims.get(&key).map(|claim| &claim.whole)
+        let found = self.claims.get(&key);
+        let parsed = found.map(|claim| serde_json::from_str(&claim.whole));
+        parsed.transpose().map_err(|_| Broken)
     }
 
     /// Takes a list of all claims as of a version. What differs from the claims that were known goes into
@@ -245,16 +265,15 @@ impl State {
 impl Claim {
     fn new(claim: &DynamicObject) -> Result<Self, serde_json::Error> {
         let whole = view::without_managed_fields(serde_json::to_value(claim)?);
-        let row = Row::new(&whole);
-        Ok(Self { whole, row })
+        Ok(Self {
+            row: Row::new(&whole),
+            plain: to_raw_value(&view::plain(&whole))?,
+            whole: serde_json::to_string(&whole)?.into(),
+        })
     }
 
     fn key(&self) -> Key {
-        let workspace = Workspace::new(&self.whole);
-        (
-            workspace.namespace().to_owned(),
-            workspace.name().to_owned(),
-        )
+        (self.row.namespace.clone(), self.row.name.clone())
     }
 }
 
@@ -321,10 +340,16 @@ mod tests {
     fn a_claim_is_kept_without_what_nobody_reads() {
         let mut state = state();
         state.replace(vec![claim("x", 5)], 10);
-        let kept = state.claim("a", "x").unwrap();
+        let kept = state.claim("a", "x").unwrap().unwrap();
+        assert_eq!(kept.pointer("/metadata/name"), Some(&json!("x")));
         assert_eq!(kept.pointer("/metadata/managedFields"), None);
-        assert_eq!(state.claim("b", "x"), None);
-        assert_eq!(state.visible(&Visible::only("b")).count(), 0);
-        assert_eq!(state.visible(&Visible::only("a")).count(), 1);
+        assert_eq!(state.claim("b", "x").unwrap(), None);
+        assert_eq!(state.rows(&Visible::only("b")).count(), 0);
+        assert_eq!(state.rows(&Visible::only("a")).count(), 1);
+        let plain: Vec<&str> = state
+            .plain(&Visible::only("a"))
+            .map(RawValue::get)
+            .collect();
+        assert_eq!(plain, [view::plain(&kept).to_string()]);
     }
 }

@@ -3,12 +3,13 @@
 import json
 import subprocess
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = "gpudevworkspaceclaims.platform.acme.io"
 # The same key for all: nobody logs in.
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAliceAliceAliceAliceAliceAliceAliceAliceAl"
@@ -78,37 +79,55 @@ class Cluster:
 
     def person(self, name: str, user: str) -> None:
         """A person with a DevUser, and what Crossplane makes of it."""
-        namespace = f"dev-{name}"
-        owner = {"name": "gpu-workspaces.owner", "namespace": namespace}
-        self.apply(
-            {
-                "apiVersion": "platform.acme.io/v1alpha1",
-                "kind": "DevUser",
-                "metadata": {"name": name},
-                "spec": {"subjects": [{"kind": "User", "name": user}]},
-            },
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {
-                    "name": namespace,
-                    "labels": {"platform.acme.io/owner": name},
-                },
-            },
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": owner},
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "RoleBinding",
-                "metadata": owner,
-                "roleRef": {
-                    "apiGroup": "rbac.authorization.k8s.io",
-                    "kind": "ClusterRole",
-                    "name": "gpu-workspaces-owner-by-bastion",
-                },
-                "subjects": [{"kind": "ServiceAccount", **owner}],
-            },
+        self.people({name: user})
+
+    def people(self, users: dict[str, str]) -> None:
+        """People with a DevUser each, by the DevUser's name."""
+        self.apply(*chain.from_iterable(map(of_person, users, users.values())))
+        statuses = [
+            {**dev_user(name), "status": {"namespace": f"dev-{name}"}} for name in users
+        ]
+        self.kubectl(
+            *("apply", "--server-side", "--subresource=status", "-f", "-"),
+            stdin=yaml.safe_dump_all(statuses),
         )
-        self.patch_status("devusers", name, {"namespace": namespace})
+
+
+def dev_user(name: str) -> Object:
+    return {
+        "apiVersion": "platform.acme.io/v1alpha1",
+        "kind": "DevUser",
+        "metadata": {"name": name},
+    }
+
+
+def of_person(name: str, user: str) -> list[Object]:
+    """A DevUser, and what Crossplane makes of it."""
+    namespace = f"dev-{name}"
+    owner = {"name": "gpu-workspaces.owner", "namespace": namespace}
+    return [
+        {**dev_user(name), "spec": {"subjects": [{"kind": "User", "name": user}]}},
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": namespace,
+                "labels": {"platform.acme.io/owner": name},
+            },
+        },
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": owner},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": owner,
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "gpu-workspaces-owner-by-bastion",
+            },
+            "subjects": [{"kind": "ServiceAccount", **owner}],
+        },
+    ]
 
 
 def definitions() -> list[Object]:

@@ -8,10 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 
-from conftest import Places, written
 from hostile import Key, Provider, by_secret, unsigned
 from people import Browser
 from processes import port
+from stage import Places, written
 
 
 @pytest.fixture(scope="module")

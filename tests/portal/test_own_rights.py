@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from cluster import CLAIMS, ROOT, Cluster
-from conftest import Places, signed_in
+from conftest import signed_in
 from people import Browser
 from processes import until
+from stage import Places
 from test_rights import Thief, claim
 
 MANIFEST = ROOT / "portal/manifests/constrained-impersonation-of-persons.yaml"

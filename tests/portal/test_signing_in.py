@@ -6,9 +6,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from cluster import Cluster
-from conftest import CLIENT, Places
 from people import PASSWORD, SESSION, Browser
 from processes import until
+from stage import CLIENT, Places
 
 SESSIONS = "platform.acme.io/portal-session"
 

@@ -5,8 +5,8 @@ import ssl
 import time
 from urllib.parse import urlsplit
 
-from conftest import Places
 from people import Browser
+from stage import Places
 
 SILENT = 300
 # The portal waits 10 s for TLS, and for the headers of a request.

@@ -1,21 +1,21 @@
 //! The app, which is inside the program.
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{Method, StatusCode, Uri};
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use portal_core::problem::Problem;
 use rust_embed::RustEmbed;
 
 use crate::refusal::Refusal;
 
-/// What Vite has built. It is empty if the app was not built before the program.
+/// What Vite has built, each file also compressed, with `.gz` after its name. It is empty if the app was not built before the program.
 #[derive(RustEmbed)]
 #[folder = "web/dist"]
 struct App;
 
 /// A file of the app; the app's page for every path that is none of them, since pages of the app have
 /// paths.
-pub(crate) async fn asset(method: Method, uri: Uri) -> Response {
+pub(crate) async fn asset(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
     if method != Method::GET || path.starts_with("api/") {
         let detail = format!("the portal has no {method} {}", uri.path());
@@ -44,6 +44,46 @@ pub(crate) async fn asset(method: Method, uri: Uri) -> Response {
     } else {
         media
     };
-    let headers = [(CONTENT_TYPE, media), (CACHE_CONTROL, kept.to_owned())];
-    (headers, file.data).into_response()
+    let compressed = takes_gzip(&headers).then(|| App::get(&format!("{name}.gz")));
+    let compressed = compressed.flatten();
+    let is_compressed = compressed.is_some();
+    let told = [
+        (CONTENT_TYPE, media),
+        (CACHE_CONTROL, kept.to_owned()),
+        (VARY, ACCEPT_ENCODING.to_string()),
+    ];
+    let mut answer = (told, compressed.unwrap_or(file).data).into_response();
+    if is_compressed {
+        let gzip = HeaderValue::from_static("gzip");
+        answer.headers_mut().insert(CONTENT_ENCODING, gzip);
+    }
+    answer
+}
+
+/// Whether a client takes gzip (RFC 9110, 12.5.3). Browsers name it without a weight.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let named = headers.get_all(ACCEPT_ENCODING).iter();
+    let named = named.filter_map(|header| header.to_str().ok());
+    named
+        .flat_map(|header| header.split(','))
+        .any(|coding| coding.trim() == "gzip")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_takes_gzip_gets_it() {
+        let takes = |header: &str| {
+            let header = (ACCEPT_ENCODING, header.parse().unwrap());
+            takes_gzip(&HeaderMap::from_iter([header]))
+        };
+        assert!(takes("gzip, deflate, br, zstd"));
+        assert!(takes("br,gzip"));
+        assert!(!takes("br"));
+        assert!(!takes("gzip;q=0"));
+        assert!(!takes("identity"));
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
 }

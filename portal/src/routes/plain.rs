@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use portal_core::problem::Problem;
-use portal_core::{view, wish};
-use serde_json::Value;
+use portal_core::wish;
+use serde_json::value::RawValue;
 
 use super::v1;
 use crate::app::{Shared, SignedIn};
@@ -19,14 +19,12 @@ use crate::request::document;
 pub(crate) async fn list(
     State(portal): State<Shared>,
     signed: Result<SignedIn, Refusal>,
-) -> Result<Json<Vec<Value>>, Plain> {
+) -> Result<Response, Plain> {
     // A person without an account is told so, and does not read an empty list.
     let actor = signed?.actor(&portal).await?;
     let state = portal.mirror.read().map_err(Problem::from)?;
-    let rows = state
-        .visible(&actor.visible)
-        .map(|(claim, _)| view::plain(claim));
-    Ok(Json(rows.collect()))
+    let rows: Vec<&RawValue> = state.plain(&actor.visible).collect();
+    Ok(Json(rows).into_response())
 }
 
 /// `POST /api/workspaces`: `{owner, instanceType, opencvVersion}`.

@@ -61,7 +61,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Value>, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
     let state = portal.mirror.read().map_err(Problem::from)?;
-    let rows: Vec<&Row> = state.visible(&visible).map(|(_, row)| row).collect();
+    let rows: Vec<&Row> = state.rows(&visible).collect();
     Ok(Json(json!({"version": state.ring.head(), "items": rows})))
 }
 
@@ -168,10 +168,11 @@ pub(super) fn seen_claim(
     namespace: &str,
     name: &str,
 ) -> Result<Value, Problem> {
-    let state = portal.mirror.read()?;
-    let found = state.claim(namespace, name);
-    let seen = found.filter(|_| visible.has(namespace)).cloned();
-    seen.ok_or_else(|| absent(namespace, name))
+    if !visible.has(namespace) {
+        return Err(absent(namespace, name));
+    }
+    let found = portal.mirror.read()?.claim(namespace, name)?;
+    found.ok_or_else(|| absent(namespace, name))
 }
 
 /// A change that Argo CD would undo.

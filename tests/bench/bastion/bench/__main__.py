@@ -4,35 +4,26 @@ import argparse
 import json
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from promises import table
+from promises.progress import step, warn
 
 from bench import bars, bulk, connects, echoes, memory, report
 from bench.connects import FRONTS
 from bench.echoes import terminal
 from bench.figures import Arrivals, Figures
-from bench.machine import busy
 from bench.sessions import Typing, opened
 from bench.stage import Stage
 from bench.ways import Way
 
 # Connects a second while people type, from the highest rate down.
 RATES = (5.0, 4.0, 3.0, 2.0, 1.0)
-# The most that others may use of the machine without a warning.
-BUSY = 0.1
 
 
 def main() -> int:
     arguments = parse()
-    share = busy()
-    if share > BUSY:
-        print(
-            f"warning: others use {share:.0%} of this machine: its figures are worse and "
-            "less steady than those of an idle one",
-            file=sys.stderr,
-        )
+    warn()
     with tempfile.TemporaryDirectory() as folder:
         stage = Stage(Path(folder))
         try:
@@ -46,9 +37,9 @@ def main() -> int:
     if arguments.output == "json":
         print(json.dumps(report.json(figures, promises), indent=2))
     else:
-        print(f"\n{report.ways(figures)}\n{report.bars(promises)}")
+        print(f"\n{report.ways(figures)}\n{table.bars("bastion", promises)}")
         print(report.notes(figures))
-        print("\n".join(report.missed(promises)))
+        print("\n".join(table.missed(promises)))
     return 0 if all(one.is_met for one in promises) else 1
 
 
@@ -112,15 +103,6 @@ def while_people_type(stage: Stage, arguments: argparse.Namespace) -> list[Arriv
             if min(one.p99(way) for way in FRONTS) < bars.LOADED:
                 break
     return measured
-
-
-@contextmanager
-def step(what: str) -> Iterator[None]:
-    """Says on standard error what is done, and how long it took."""
-    print(f"{what} …", file=sys.stderr, flush=True)
-    began = time.monotonic()
-    yield
-    print(f"{what}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

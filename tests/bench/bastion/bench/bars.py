@@ -1,59 +1,13 @@
 """What the bastion promises, and whether it keeps it."""
 
-from dataclasses import dataclass
-from math import nan
-from typing import Any
+from promises.bar import Bar
+from promises.statistic import median
 
 from bench.figures import MIB, Arrivals, Figures
-from bench.statistic import median
 from bench.ways import Way
 
 # The longest connect of a hundred while a hundred people type, in seconds.
 LOADED = 2.0
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A promise: the bastion's figure beside another one, or beside a fixed limit."""
-
-    what: str
-    unit: str
-    own: float
-    # Whose figure it is compared with; empty for a fixed limit.
-    beside: str
-    other: float
-    limit: float
-    is_least: bool = False
-
-    @property
-    def compared(self) -> float:
-        if not self.beside:
-            return self.own
-        # Beside nothing, no ratio says anything.
-        return self.own / self.other if self.other > 0 else nan
-
-    @property
-    def is_met(self) -> bool:
-        """Whether the promise is kept. A figure that is no number keeps none."""
-        if self.is_least:
-            return self.compared >= self.limit
-        return self.compared <= self.limit
-
-    @property
-    def bound(self) -> str:
-        sign = ">=" if self.is_least else "<="
-        return f"{sign} {self.limit:g}{' x' if self.beside else ' ' + self.unit}"
-
-    def json(self) -> dict[str, Any]:
-        return {
-            "what": self.what,
-            "unit": self.unit,
-            "own": self.own,
-            **({"beside": self.beside, "other": self.other} if self.beside else {}),
-            "compared": self.compared,
-            "atLeast" if self.is_least else "atMost": self.limit,
-            "met": self.is_met,
-        }
 
 
 def decisive(arrivals: list[Arrivals]) -> Arrivals:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from bench.statistic import median, percentile
+from promises.statistic import median, percentile
+
 from bench.ways import Way
 
 MIB = 1 << 20

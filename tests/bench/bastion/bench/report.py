@@ -2,27 +2,12 @@
 
 from typing import Any
 
-from bench.bars import Bar
+from promises.bar import Bar
+from promises.statistic import median, percentile
+from promises.table import Row, aligned
+
 from bench.figures import MIB, Figures
-from bench.statistic import median, percentile
 from bench.ways import Way
-
-Row = tuple[str, ...]
-
-
-def bars(promises: list[Bar]) -> str:
-    """Each promise: the bastion's figure, the other one, their ratio, and the bar."""
-    titles = ("", "bastion", "other", "ratio", "bar", "")
-    return _aligned([titles, *(_bar(one) for one in promises)])
-
-
-def missed(promises: list[Bar]) -> list[str]:
-    """A message for people about each promise that is not kept."""
-    return [
-        f"missed: {one.what} is {one.compared:.3g}, and not {one.bound}"
-        for one in promises
-        if not one.is_met
-    ]
 
 
 def ways(figures: Figures) -> str:
@@ -46,7 +31,7 @@ def ways(figures: Figures) -> str:
     each = figures.memory.connection
     sizes = (f"{each[way] / MIB:.1f}" if way in each else "" for way in Way)
     rows.append(("idle connection, PSS, MiB", *sizes))
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def notes(figures: Figures) -> str:
@@ -88,13 +73,6 @@ def _named(of: dict[Way, Any]) -> dict[str, Any]:
     return {way.value: figure for way, figure in of.items()}
 
 
-def _bar(one: Bar) -> Row:
-    other = f"{one.other:.3g} {one.unit}" if one.other else ""
-    ratio = f"{one.compared:.2f}" if one.beside else ""
-    kept = "met" if one.is_met else "missed"
-    return (one.what, f"{one.own:.3g} {one.unit}", other, ratio, one.bound, kept)
-
-
 def _of_ways(
     what: str, took: dict[Way, list[float]], percent: int, scale: float = 1e3
 ) -> Row:
@@ -103,14 +81,3 @@ def _of_ways(
         for way in Way
     )
     return (what, *figures)
-
-
-def _aligned(rows: list[Row]) -> str:
-    """The first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:])]
-        lines.append("  ".join(cells).rstrip())
-    return "".join(f"{line}\n" for line in lines)

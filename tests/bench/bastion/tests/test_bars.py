@@ -5,9 +5,11 @@ from math import inf
 
 import pytest
 
+from promises import table
+from promises.statistic import percentile
+
 from bench import bars, report
 from bench.figures import GIB, MIB, Arrivals, Crowd, Figures, Memory
-from bench.statistic import percentile
 from bench.ways import Way
 
 
@@ -35,7 +37,7 @@ def broken(figures: Figures) -> list[str]:
 
 def test_a_bastion_as_promised_breaks_no_promise() -> None:
     assert broken(KEPT) == []
-    assert report.missed(bars.of(KEPT)) == []
+    assert table.missed(bars.of(KEPT)) == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_a_promise_that_is_not_kept_is_named(
 ) -> None:
     figures = replace(KEPT, **changed)  # type: ignore[arg-type]
     assert broken(figures) == promises
-    (line,) = report.missed(bars.of(figures))
+    (line,) = table.missed(bars.of(figures))
     assert line.startswith(f"missed: {promises[0]} is ")
 
 
@@ -123,9 +125,9 @@ def test_the_highest_rate_that_the_jump_host_bears_decides() -> None:
 
 def test_the_tables_have_a_line_for_each_promise_and_each_figure() -> None:
     promises = bars.of(KEPT)
-    table = report.bars(promises)
+    shown = table.bars("bastion", promises)
     for one in promises:
-        assert one.what in table
+        assert one.what in shown
     by_way = report.ways(KEPT).splitlines()
     (line,) = [line for line in by_way if line.startswith("1 GiB down")]
     assert line.split()[-4:] == [f"{GIB / MIB / s:.0f}" for s in (10, 9, 25, 5)]

@@ -1,0 +1,1 @@
+"""What benchmarks promise, and whether they keep it."""
