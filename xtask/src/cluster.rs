@@ -34,6 +34,10 @@ enum Action {
         /// keeps its own
         #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=300))]
         restart_pause: Option<u16>,
+        /// Run a provider of identities (dex), whose tokens the API server takes; a cluster that is up
+        /// keeps its own
+        #[arg(long)]
+        identities: bool,
     },
     /// End the cluster and remove everything of it
     Down {
@@ -141,10 +145,12 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
             name,
             feature_gates,
             restart_pause,
+            identities,
         } => {
             let differences = Differences {
                 feature_gates,
                 restart_pause,
+                identities,
             };
             start(&name.name, differences)?;
         }

@@ -33,6 +33,7 @@ pub mod durations;
 pub mod emulator;
 pub mod gpus;
 mod helm;
+pub mod identities;
 pub mod images;
 pub mod init;
 pub mod interrupt;
