@@ -11,7 +11,8 @@ from cluster import CLAIMS, ROOT, Cluster
 from conftest import Places, signed_in
 from people import Browser
 from processes import until
-from test_rights import Thief, claim
+from test_rights import claim
+from thief import Thief
 
 MANIFEST = ROOT / "portal/manifests/constrained-impersonation-of-persons.yaml"
 TEAM = "team-vision"
