@@ -67,6 +67,17 @@ def signs_in(page: Page, name: str) -> None:
     page.get_by_text(f"Signed in as {name}@acme.io").wait_for()
 
 
+def signs_in_by_mouse(page: Page, name: str) -> None:
+    """From the portal's page to dex and back."""
+    page.get_by_role("link", name="Sign in").click()
+    page.locator("input[name=login]").click()
+    page.keyboard.type(f"{name}@acme.io")
+    page.locator("input[name=password]").click()
+    page.keyboard.type(PASSWORD)
+    page.locator("button[type=submit]").click()
+    page.get_by_text(f"Signed in as {name}@acme.io").wait_for()
+
+
 def create(page: Page, name: str) -> None:
     page.locator("#name").fill(name)
     page.get_by_role("button", name="Create").click()

@@ -1,4 +1,4 @@
-//! A provider of identities (OpenID Connect) for clusters that ask for one: dex, with a few people.
+//! A provider of identities (OIDC) for clusters that ask for one: dex, with a few people.
 //!
 //! dex is a part of the cluster and listens at the pods' gateway: the API server, the pods and the
 //! host's browser reach it at one URL, with a certificate of the cluster's authority. The API server

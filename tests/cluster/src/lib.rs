@@ -54,6 +54,7 @@ pub mod progress;
 pub mod python;
 pub mod releases;
 pub mod report;
+pub mod restart;
 pub mod state;
 mod supervisor;
 pub mod up;

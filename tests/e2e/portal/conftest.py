@@ -1,9 +1,11 @@
 """A platform whose users come through the portal, and have no rights of their own."""
 
-import json
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+import yaml
 from playwright.sync_api import Browser as Chromium
 
 import page as pages
@@ -17,6 +19,7 @@ from lifecycle.conftest import agent_url, booting_policy
 from page import Person
 from people import Browser
 from portal.installation import Installation, SignIn
+from thief import Thief
 
 # Fixtures of other suites.
 __all__ = ["agent_url", "booting_policy", "keys"]
@@ -125,6 +128,13 @@ def signed_in(sign_in: SignIn, portal: Installation) -> Callable[[str], Browser]
         return browser
 
     return signed_in
+
+
+@pytest.fixture
+def thief(portal: Installation) -> Thief:
+    """Somebody who has the token of a pod of the portal."""
+    config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
+    return Thief(config["clusters"][0]["cluster"]["server"], portal.token())
 
 
 @pytest.fixture(autouse=True)

@@ -134,10 +134,11 @@ class Installation:
         self.cluster.apply(named("Secret", name, stringData=data))
 
     def restart(self) -> None:
-        """Replaces all pods, one after the other."""
+        """Replaces all pods, one after the other. Returns when the old ones are gone."""
         where = ("deployment/gpu-portal", "-n", NAMESPACE)
         self.cluster.kubectl("rollout", "restart", *where)
         self.await_replicas()
+        until("old pods to be gone", lambda: self.all() == self.pods())
 
     def await_replicas(self) -> None:
         self.cluster.kubectl(
@@ -148,8 +149,11 @@ class Installation:
 
     def pods(self) -> list[Object]:
         """The pods that are not being deleted."""
-        found = self.cluster.all("pods", NAMESPACE, "app.kubernetes.io/name=gpu-portal")
+        found = self.all()
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def all(self) -> list[Object]:
+        return self.cluster.all("pods", NAMESPACE, "app.kubernetes.io/name=gpu-portal")
 
     def ready(self) -> list[Object]:
         return [pod for pod in self.pods() if is_ready(pod)]
