@@ -95,10 +95,16 @@ def people(
 
 
 @pytest.fixture(scope="session", autouse=True)
-def portal(cluster: Cluster, sign_in: SignIn, people: dict[str, Key]) -> Installation:
+def portal(
+    cluster: Cluster,
+    sign_in: SignIn,
+    people: dict[str, Key],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Installation:
     """Two replicas."""
     portal = Installation(cluster, sign_in)
-    portal.install(registry.newest("images/portal", "portal"))
+    image = registry.newest("images/portal", "portal")
+    portal.install(image, tmp_path_factory.mktemp("portal"))
     return portal
 
 

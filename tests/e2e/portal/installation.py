@@ -2,14 +2,14 @@
 
 import json
 import os
-import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import requests
 import yaml
+
+from documents import suites
 
 from environment.cluster import Cluster, is_ready
 from environment.objects import Object
@@ -86,22 +86,18 @@ class Installation:
     cluster: Cluster
     sign_in: SignIn
 
-    def install(self, image: str) -> None:
-        """As docs/portal.md says, with a Service for this machine."""
-        self.apply("rights")
-        self.apply("constrained-impersonation")
-        self.configure("Account")
-        self.secret(
-            "gpu-portal-client", {"client-secret": self.sign_in.client["secret"]}
-        )
-        pair = {
-            name: self.sign_in.certificate(f"portal{end}").read_text()
-            for name, end in (("tls.crt", ".crt"), ("tls.key", ".key"))
+    def install(self, image: str, folder: Path) -> None:
+        """By the commands of docs/portal.md, and with a port of the node for this machine."""
+        self.cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found")
+        files = {
+            **self.files("Account"),
+            "client-secret": self.sign_in.client["secret"],
+            "tls.crt": self.sign_in.certificate("portal.crt").read_text(),
+            "tls.key": self.sign_in.certificate("portal.key").read_text(),
         }
-        self.secret("gpu-portal-tls", pair)
-        text = (MANIFESTS / "portal.yaml").read_text().replace("IMAGE", image)
-        for document in yaml.safe_load_all(text):
-            self.cluster.apply(document)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        print(suites.run("portal", {"IMAGE": image, "FOLDER": str(folder)}))
         port = int(self.sign_in.portal.rsplit(":", 1)[1])
         self.cluster.apply(service(port))
         self.await_replicas()
@@ -113,7 +109,14 @@ class Installation:
         self.cluster.kubectl("delete", "-f", str(MANIFESTS / f"{name}.yaml"))
 
     def configure(self, act_as: str) -> None:
-        """Writes the configuration. Pods that run keep the one that they began with."""
+        """Changes the configuration. Pods that run keep the one that they began with."""
+        data = self.files(act_as)
+        self.cluster.kubectl(
+            *("patch", "configmap", "gpu-portal", "-n", NAMESPACE, "--type=merge"),
+            *("-p", json.dumps({"data": data})),
+        )
+
+    def files(self, act_as: str) -> dict[str, str]:
         configuration = {
             "publicUrl": self.sign_in.portal,
             "authentication": "/etc/gpu-portal/authentication.yaml",
@@ -124,21 +127,17 @@ class Installation:
             "groups": {"include": ["acme:vis*", "acme:platform"]},
             "actAs": act_as,
         }
-        data = {
+        return {
             "portal.yaml": yaml.safe_dump(configuration),
             "authentication.yaml": self.sign_in.authentication,
         }
-        self.cluster.apply(named("ConfigMap", "gpu-portal", data=data))
-
-    def secret(self, name: str, data: dict[str, str]) -> None:
-        self.cluster.apply(named("Secret", name, stringData=data))
 
     def restart(self) -> None:
         """Replaces all pods, one after the other. Returns when the old ones are gone."""
         where = ("deployment/gpu-portal", "-n", NAMESPACE)
         self.cluster.kubectl("rollout", "restart", *where)
         self.await_replicas()
-        until("old pods to be gone", lambda: self.all() == self.pods())
+        until("old pods to be gone", lambda: self.all() == self.pods(), 20)
 
     def await_replicas(self) -> None:
         self.cluster.kubectl(
