@@ -1,12 +1,11 @@
 """People use the portal in a real browser."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 import crossplane
 from cluster import CLAIMS, Cluster

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import Page, expect
 
 import page as pages
 from cluster.conftest import keys
@@ -16,7 +17,7 @@ from environment.cluster import CLAIMS, Cluster, is_ready
 from environment.objects import Object
 from environment.waiting import until
 from lifecycle.conftest import agent_url, booting_policy
-from page import Person
+from page import Person, signs_in
 from people import Browser
 from portal.installation import Installation, SignIn
 from thief import Thief
@@ -56,9 +57,13 @@ def platform_policy(cluster: Cluster, limits: None, booting_policy: Object) -> N
     for_users(cluster, "Bastion")
 
 
+# The package manager may write the packages' own Compositions again at any time.
+USERS = "devusers-portal"
+
+
 def for_users(cluster: Cluster, access: str) -> None:
     """Who acts for users: others (`Bastion`), or they themselves (`Direct`)."""
-    variants.composition(cluster, "devusers", {"access": access}, of="devusers")
+    variants.composition(cluster, USERS, {"access": access}, of="devusers")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -81,6 +86,7 @@ def people(
                 "spec": {
                     "publicKeys": [key.public],
                     "subjects": [{"kind": "User", "name": f"{name}@acme.io"}],
+                    "crossplane": {"compositionRef": {"name": USERS}},
                 },
             }
         )
@@ -141,6 +147,30 @@ def thief(portal: Installation) -> Thief:
     """Somebody who has the token of a pod of the portal."""
     config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
     return Thief(config["clusters"][0]["cluster"]["server"], portal.token())
+
+
+@pytest.fixture
+def tabs(chromium: Chromium, sign_in: SignIn) -> Iterator[list[Page]]:
+    """Two browsers of alice, with two tabs each."""
+    people, opened = [], []
+    for _ in range(2):
+        context = chromium.new_context(ignore_https_errors=True)
+        person = Person(context, sign_in.portal)
+        people.append(person)
+        page = person.opens()
+        signs_in(page, "alice")
+        opened += [page, person.opens()]
+    for tab in opened:
+        expect(tab.get_by_text("You have no workspaces yet")).to_be_visible()
+        tab.evaluate("window.isTheSame = true")
+    yield opened
+    for tab in opened:
+        assert tab.evaluate("window.isTheSame"), "the page was loaded again"
+    for person in people:
+        person.context.close()
+        # What the network refuses is an error for the console, too.
+        broken = [one for one in person.reports if "Content Security Policy" in one]
+        assert broken == []
 
 
 @pytest.fixture(autouse=True)

@@ -61,7 +61,9 @@ def test_the_first_dashboard_creates_lists_and_deletes(
     row = until("the workspace to be Ready", ready, 300)
     claim = cluster.get("gpudevworkspaceclaims.platform.acme.io", name, "dev-alice")
     assert claim is not None
-    assert claim["spec"]["parameters"] == {**asked, "owner": "alice"}
+    # The definition of a claim has a default.
+    placed = {"placement": "EC2"}
+    assert claim["spec"]["parameters"] == {**asked, **placed, "owner": "alice"}
     assert row == {
         "name": name,
         "owner": "alice",

@@ -9,61 +9,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import pytest
-from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 
 from environment.cluster import Cluster
 from environment.objects import Object
-from environment.platform import claim
 from environment.waiting import until
 from page import Person, create, signs_in
 from people import Browser
+from portal.tabs import make, right
 from portal.installation import Installation, SignIn
 
 KILLS = int(os.environ.get("PORTAL_KILLS", "20"))
-# How long a page may take to be right again.
-RIGHT_AGAIN = 45_000
-
-
-@pytest.fixture
-def tabs(chromium: Chromium, sign_in: SignIn) -> Iterator[list[Page]]:
-    """Two browsers of alice, with two tabs each."""
-    people, opened = [], []
-    for _ in range(2):
-        context = chromium.new_context(ignore_https_errors=True)
-        person = Person(context, sign_in.portal)
-        people.append(person)
-        page = person.opens()
-        signs_in(page, "alice")
-        opened += [page, person.opens()]
-    for tab in opened:
-        expect(tab.get_by_text("You have no workspaces yet")).to_be_visible()
-        tab.evaluate("window.isTheSame = true")
-    yield opened
-    for tab in opened:
-        assert tab.evaluate("window.isTheSame"), "the page was loaded again"
-    for person in people:
-        person.context.close()
-        # What the network refuses is an error for the console, too.
-        broken = [one for one in person.reports if "Content Security Policy" in one]
-        assert broken == []
-
-
-def make(cluster: Cluster, name: str) -> None:
-    """A claim that somebody makes with kubectl."""
-    cluster.apply(claim("dev-alice", name, {"owner": "alice"}))
-
-
-def right(tabs: list[Page], names: set[str]) -> None:
-    """Each page shows these workspaces, and that it is connected."""
-    for tab in tabs:
-        rows = tab.locator("tbody th")
-        for name in names:
-            row = tab.get_by_role("row", name=name, exact=False)
-            expect(row).to_be_visible(timeout=RIGHT_AGAIN)
-        expect(rows).to_have_count(len(names), timeout=RIGHT_AGAIN)
-        expect(tab.get_by_text("trying again")).to_have_count(0, timeout=RIGHT_AGAIN)
 
 
 @contextmanager
@@ -116,19 +72,6 @@ def destroy(cluster: Cluster, pod: Object) -> None:
         os.kill(process, signal.SIGKILL)
     name, namespace = (pod["metadata"][key] for key in ("name", "namespace"))
     cluster.kubectl("delete", "pod", name, "-n", namespace, "--now", "--wait=false")
-
-
-def test_pages_are_right_after_the_api_server_was_restarted(
-    tabs: list[Page], cluster: Cluster, sign_in: SignIn
-) -> None:
-    make(cluster, "before")
-    right(tabs, {"before"})
-    restart = ("cargo", "xtask", "cluster", "restart", "kube-apiserver")
-    subprocess.run(
-        [*restart, "--name", sign_in.state.name], check=True, capture_output=True
-    )
-    make(cluster, "after")
-    right(tabs, {"before", "after"})
 
 
 def test_pages_are_right_after_a_minute_without_a_network(

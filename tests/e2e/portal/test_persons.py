@@ -45,7 +45,6 @@ def persons(cluster: Cluster, portal: Installation) -> Iterator[None]:
         )
     portal.restart()
     yield
-    cluster.delete_claims(TEAM)
     cluster.kubectl("delete", "clusterrolebinding", "platform")
     cluster.delete_namespace(TEAM)
     for_users(cluster, "Bastion")
@@ -53,6 +52,12 @@ def persons(cluster: Cluster, portal: Installation) -> Iterator[None]:
     portal.apply(ACCOUNTS)
     portal.configure("Account")
     portal.restart()
+
+
+@pytest.fixture(autouse=True)
+def no_claims_of_the_team(cluster: Cluster) -> Iterator[None]:
+    yield
+    cluster.delete_claims(TEAM)
 
 
 def bind(cluster: Cluster, name: str, *words: str) -> None:
