@@ -19,6 +19,8 @@ GATES ?=
 RESTART_PAUSE_bastion := 1
 # Which configuration a suite installs instead of the one with claims.
 NAMESPACED_namespaced := --namespaced
+# What people sign in with, for suites with a portal.
+IDENTITIES_portal := --identities
 
 demo: ready
 	@$(XTASK) demo $(if $(filter current,$(CLUSTER)),--current,--name demo) \
@@ -118,14 +120,17 @@ cluster:
 # One end-to-end suite on a fresh cluster of its own. It is left up on failure.
 # `make e2e SUITE=main TESTS="-k leases"` runs some of its tests.
 e2e:
+	$(if $(filter portal,$(SUITE)),sh tests/cluster/prerequisites.sh tests/portal/prerequisites.list)
 	$(XTASK) cluster down --name $(TEST)
 	$(XTASK) cluster up --name $(TEST)$(if $(GATES), --feature-gates $(GATES))\
-		$(if $(RESTART_PAUSE_$(SUITE)), --restart-pause $(RESTART_PAUSE_$(SUITE)))
+		$(if $(RESTART_PAUSE_$(SUITE)), --restart-pause $(RESTART_PAUSE_$(SUITE)))\
+		$(if $(IDENTITIES_$(SUITE)), $(IDENTITIES_$(SUITE)))
 	$(if $(filter bastion cluster devctl gitops lifecycle,$(SUITE)),$(MAKE) pods)
 	$(if $(filter bastion,$(SUITE)),$(XTASK) image bastion --name $(TEST))
 	$(if $(filter bastion,$(SUITE)),$(XTASK) image hostile --name $(TEST))
+	$(if $(filter portal,$(SUITE)),$(XTASK) image portal --name $(TEST))
 	$(if $(filter bastion devctl lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
-	$(if $(filter bastion devctl lifecycle install upbound,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
+	$(if $(filter bastion devctl lifecycle install portal upbound,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
 	$(if $(filter gitops,$(SUITE)),$(XTASK) cluster install argocd --name $(TEST))
 	$(if $(filter gitops install,$(SUITE)),$(MAKE) published)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))
@@ -133,11 +138,17 @@ e2e:
 	$(XTASK) e2e $(SUITE) --name $(TEST)$(if $(TESTS), -- $(TESTS))
 	$(XTASK) cluster down --name $(TEST)
 	$(if $(filter bastion,$(SUITE)$(GATES)$(TESTS)),$(MAKE) rights-before-1.36)
+	$(if $(filter portal,$(SUITE)$(NAMESPACED_portal)$(TESTS)),$(MAKE) portal-without-claims)
 
 # The bastion's rights once more, as on a Kubernetes without constrained impersonation.
 .PHONY: rights-before-1.36
 rights-before-1.36:
 	$(MAKE) e2e SUITE=bastion GATES=ConstrainedImpersonation=false TESTS="-k rights"
+
+# A life in the portal once more, in a cluster that has the configuration without claims.
+.PHONY: portal-without-claims
+portal-without-claims:
+	$(MAKE) e2e SUITE=portal NAMESPACED_portal=--namespaced TESTS="-k life"
 
 # What workspaces in the cluster need there: queues, GPUs that are not, their image.
 .PHONY: pods

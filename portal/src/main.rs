@@ -132,6 +132,7 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let probes = TcpListener::bind(&arguments.metrics).await?;
     tokio::spawn(metrics::serve(probes, Arc::clone(&portal.metrics)));
     info!(address = %listener.local_addr()?, origin = portal.origin, "serving");
-    server::serve(listener, tls, routes::router(Arc::new(portal))).await;
+    server::serve(listener, tls, routes::router(Arc::new(portal))).await?;
+    info!("told to end");
     Ok(())
 }

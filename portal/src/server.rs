@@ -1,6 +1,7 @@
 //! Serves HTTP over TLS.
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +14,17 @@ use listening::pace::Pace;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
 /// How long a client may take until TLS is established, and for the headers of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the portal serves after it is told to end. Kubernetes tells the proxies of the Service at the same
+/// moment, so some people still come.
+const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
@@ -42,21 +49,50 @@ pub(crate) fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, Error>
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Serves connections until the process ends.
-pub(crate) async fn serve(listener: TcpListener, tls: TlsAcceptor, router: Router) {
+/// Serves connections until the process is told to end. Connections that are open then end after their request;
+/// streams of changes go on until the process ends.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    router: Router,
+) -> std::io::Result<()> {
+    let mut told = signal(SignalKind::terminate())?;
+    let (ending, _) = watch::channel(());
+    tokio::select! {
+        () = accept_all(&listener, &tls, &router, &ending) => return Ok(()),
+        _ = told.recv() => {}
+    }
+    ending.send_replace(());
+    let accepting = accept_all(&listener, &tls, &router, &ending);
+    // The end of the time is what is waited for.
+    let _ = tokio::time::timeout(FAREWELL, accepting).await;
+    Ok(())
+}
+
+async fn accept_all(
+    listener: &TcpListener,
+    tls: &TlsAcceptor,
+    router: &Router,
+    ending: &watch::Sender<()>,
+) {
     let errors = Pace::default();
     loop {
-        let (stream, peer) = accept(&listener, &errors).await;
-        let (tls, router) = (tls.clone(), router.clone());
+        let (stream, peer) = accept(listener, &errors).await;
+        let (tls, router, ending) = (tls.clone(), router.clone(), ending.subscribe());
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, tls, router).await {
+            if let Err(error) = connection(stream, tls, router, ending).await {
                 debug!(%peer, error, "a connection ended");
             }
         });
     }
 }
 
-async fn connection(stream: TcpStream, tls: TlsAcceptor, router: Router) -> Result<(), String> {
+async fn connection(
+    stream: TcpStream,
+    tls: TlsAcceptor,
+    router: Router,
+    mut ending: watch::Receiver<()>,
+) -> Result<(), String> {
     // A message of the stream of changes is smaller than a packet, and nobody waits for more.
     stream
         .set_nodelay(true)
@@ -77,8 +113,13 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, router: Router) -> Resu
         .keep_alive_interval(Duration::from_secs(20))
         .keep_alive_timeout(PATIENCE);
     let service = TowerToHyperService::new(router);
-    let served = builder
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    served.map_err(|error| error.to_string())
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        _ = ending.changed() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    ended.map_err(|error| error.to_string())
 }

@@ -19,7 +19,7 @@ NEEDS = {"aws", "cluster"}
 OFFLINE = "offline"
 DRY_RUN = "dry-run"
 ON_CLUSTER = {
-    *("install", "troubleshooting", "upgrade", "remove", "use", "devctl"),
+    *("install", "troubleshooting", "upgrade", "remove", "use", "devctl", "portal"),
     *("backup", "restore", "move-home"),
 }
 # Those that call EC2's API: the suite runs them against the emulator.

@@ -65,3 +65,29 @@ def signs_in(page: Page, name: str) -> None:
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
     page.get_by_text(f"Signed in as {name}@acme.io").wait_for()
+
+
+def signs_in_by_mouse(page: Page, name: str) -> None:
+    """From the portal's page to dex and back."""
+    page.get_by_role("link", name="Sign in").click()
+    page.locator("input[name=login]").click()
+    page.keyboard.type(f"{name}@acme.io")
+    page.locator("input[name=password]").click()
+    page.keyboard.type(PASSWORD)
+    page.locator("button[type=submit]").click()
+    page.get_by_text(f"Signed in as {name}@acme.io").wait_for()
+
+
+def create(page: Page, name: str) -> None:
+    page.locator("#name").fill(name)
+    page.get_by_role("button", name="Create").click()
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Presses Tab until something has the focus."""
+    page.keyboard.press("Tab")
+    for _ in range(30):
+        if page.evaluate("s => document.activeElement.matches(s)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not reach {selector}")

@@ -1,16 +1,15 @@
 """People use the portal in a real browser."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 import crossplane
 from cluster import CLAIMS, Cluster
-from page import Person, signs_in
+from page import Person, create, signs_in, tab_to
 from processes import until
 from test_workspaces import READY, RUN, annotations
 
@@ -25,11 +24,6 @@ def person(chromium: Browser, portal: str) -> Iterator[Person]:
         person = Person(context, portal)
         yield person
         assert person.reports == []
-
-
-def create(page: Page, name: str) -> None:
-    page.locator("#name").fill(name)
-    page.get_by_role("button", name="Create").click()
 
 
 def test_a_person_creates_watches_and_deletes_a_workspace(
@@ -71,16 +65,6 @@ def test_the_same_by_keyboard_alone(person: Person, cluster: Cluster) -> None:
     expect(row).to_contain_text("Deleting")
     cluster.collected("dev-alice", "keys")
     expect(row).to_have_count(0)
-
-
-def tab_to(page: Page, selector: str) -> None:
-    """Presses Tab until something has the focus."""
-    page.keyboard.press("Tab")
-    for _ in range(30):
-        if page.evaluate("s => document.activeElement.matches(s)", selector):
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"Tab does not reach {selector}")
 
 
 def test_a_field_that_is_refused_says_so(person: Person) -> None:

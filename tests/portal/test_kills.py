@@ -11,10 +11,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from cluster import Cluster
-from page import Person, signs_in
+from page import Person, create, signs_in
 from people import Browser as Client
 from stage import Places
-from test_browser import create
 from test_workspaces import READY
 
 # A browser is 100 MB to download.

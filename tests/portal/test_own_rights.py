@@ -12,7 +12,8 @@ from conftest import signed_in
 from people import Browser
 from processes import until
 from stage import Places
-from test_rights import Thief, claim
+from test_rights import claim
+from thief import Thief
 
 MANIFEST = ROOT / "portal/manifests/constrained-impersonation-of-persons.yaml"
 TEAM = "team-vision"

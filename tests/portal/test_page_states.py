@@ -9,8 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from cluster import ROOT, Cluster
-from page import Person, signs_in
-from test_browser import create
+from page import Person, create, signs_in
 from test_workspaces import READY, RUN
 
 # A browser is 100 MB to download.

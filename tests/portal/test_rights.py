@@ -1,39 +1,17 @@
 """Whoever has the portal's own token has no rights but those that it needs."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import requests
 
 from cluster import Cluster
+from thief import Thief
 
 ALICE = {"Impersonate-User": "system:serviceaccount:dev-alice:gpu-workspaces.owner"}
 CLAIMS = "/apis/platform.acme.io/v1alpha1/namespaces/{}/gpudevworkspaceclaims"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 USERS = "/apis/platform.acme.io/v1alpha1/devusers"
-
-
-@dataclass(frozen=True)
-class Thief:
-    """Somebody who has the portal's token."""
-
-    server: str
-    token: str
-
-    def asks(
-        self,
-        method: str,
-        path: str,
-        headers: dict[str, str] | None = None,
-        body: Any = None,
-    ) -> requests.Response:
-        with requests.Session() as http:
-            http.trust_env = False
-            http.verify = False
-            sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
-            return http.request(method, self.server + path, headers=sent, json=body)
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ use local_cluster::progress::Progress;
 use local_cluster::report;
 use local_cluster::up::{InitProgram, Options};
 use local_cluster::{
-    Cluster, Differences, argocd, binaries, down, gpus, init, interrupt, kueue, machines, up,
+    Cluster, Differences, argocd, binaries, down, gpus, init, interrupt, kueue, machines, restart,
+    up,
 };
 
 #[derive(Args)]
@@ -34,6 +35,10 @@ enum Action {
         /// keeps its own
         #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=300))]
         restart_pause: Option<u16>,
+        /// Run a provider of identities (dex), whose tokens the API server takes; a cluster that is up
+        /// keeps its own
+        #[arg(long)]
+        identities: bool,
     },
     /// End the cluster and remove everything of it
     Down {
@@ -80,6 +85,13 @@ enum Action {
         /// A further argument of the API server
         #[arg(long = "argument", value_name = "NAME=VALUE", value_parser = argument)]
         arguments: Vec<(String, String)>,
+    },
+    /// Kill a part and start it again, for tests; returns when it is ready
+    Restart {
+        /// The part, as `status` names it
+        part: String,
+        #[command(flatten)]
+        name: Name,
     },
     /// Install software that not every cluster needs; what is installed is brought
     /// in line
@@ -141,10 +153,12 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
             name,
             feature_gates,
             restart_pause,
+            identities,
         } => {
             let differences = Differences {
                 feature_gates,
                 restart_pause,
+                identities,
             };
             start(&name.name, differences)?;
         }
@@ -168,6 +182,10 @@ fn act(action: Action) -> Result<ExitCode, Box<dyn Error>> {
         }
         Action::ControlPlane { folder, arguments } => control_plane(&folder, &arguments)?,
         Action::Install { software, name } => install(software, &name.name)?,
+        Action::Restart { part, name } => {
+            let cluster = Cluster::find(&Cache::from_environment()?, &name.name)?;
+            restart::restart(&cluster, &part, &Progress::to_stderr())?;
+        }
         Action::Gpus { count, name } => {
             gpus::advertise(&Cluster::open(&name.name)?, count, &Progress::to_stderr())?;
         }

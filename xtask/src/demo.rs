@@ -3,6 +3,8 @@
 
 mod bastion;
 mod login;
+mod policy;
+mod portal;
 
 use std::error::Error;
 use std::path::Path;
@@ -22,6 +24,7 @@ use crate::{build, cluster};
 
 use bastion::Bastion;
 use login::Login;
+use portal::Portal;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -61,10 +64,12 @@ pub(crate) struct Arguments {
     with: Option<With>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum With {
     /// The bastion: a person without a credential of the cluster makes a workspace through it
     Bastion,
+    /// The portal: a person signs in with a browser and makes workspaces there
+    Portal,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -86,7 +91,11 @@ fn start(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     let (cache, name) = (Cache::from_environment()?, &arguments.target.name);
     cluster::undone_by_interrupt(&cache, name, progress, || {
         build::everything(progress)?;
-        cluster::up(&cache, name, Differences::default(), progress)?;
+        let differences = Differences {
+            identities: arguments.with == Some(With::Portal),
+            ..Differences::default()
+        };
+        cluster::up(&cache, name, differences, progress)?;
         demo(arguments, progress)
     })
 }
@@ -104,6 +113,9 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
     } else {
         Some(Login::prepare(&arguments.target.name, &target, progress)?)
     };
+    if let (Some(login), Some(With::Portal)) = (&login, arguments.with) {
+        Portal::check(login)?;
+    }
     let step = progress.begin("apply examples/workspaces");
     target.apply_file("examples/workspaces")?;
     if let Some(login) = &login {
@@ -126,10 +138,17 @@ fn demo(arguments: &Arguments, progress: &Progress) -> Outcome<()> {
         }
         _ => None,
     };
+    let portal = match (&login, arguments.with) {
+        (Some(login), Some(With::Portal)) => Some(Portal::install(&target, login, progress)?),
+        _ => None,
+    };
     let key = login.as_ref().map(Login::key);
     show(&target, arguments, logged_in, key.as_deref())?;
     if let Some((bastion, printed)) = through {
         bastion.show(&printed);
+    }
+    if let Some(portal) = portal {
+        portal.show();
     }
     if !arguments.target.current {
         println!("\nEnd all of it: {}", end(&arguments.target.name));

@@ -204,14 +204,19 @@ fn built_ami(arguments: &[String], progress: &Progress) -> Outcome<ExitStatus> {
 
 /// Builds the image of the bastion and pushes it to a cluster's registry. Returns its reference.
 pub(crate) fn bastion_for(cluster: &Cluster, progress: &Progress) -> Outcome<String> {
-    let destination = Destination {
-        name: cluster.name().to_owned(),
-        push: None,
-        layout: None,
-    };
     let shape = crate::standalone::Shape { release: false };
+    let destination = Destination::of(cluster);
     program(BASTION_REPOSITORY, &destination, progress, |layout| {
         crate::bastion::image(&shape, layout, progress)
+    })
+}
+
+/// The same for the image of the portal.
+pub(crate) fn portal_for(cluster: &Cluster, progress: &Progress) -> Outcome<String> {
+    let shape = crate::standalone::Shape { release: false };
+    let destination = Destination::of(cluster);
+    program(PORTAL_REPOSITORY, &destination, progress, |layout| {
+        crate::portal::image(&shape, layout, progress)
     })
 }
 
@@ -235,6 +240,15 @@ fn program(
 }
 
 impl Destination {
+    /// The registry of a cluster.
+    fn of(cluster: &Cluster) -> Self {
+        Self {
+            name: cluster.name().to_owned(),
+            push: None,
+            layout: None,
+        }
+    }
+
     /// Builds an image and puts it at this destination. `build` returns the image's layout and tag.
     /// Returns a reference, or the path of a folder.
     fn take(

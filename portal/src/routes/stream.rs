@@ -22,7 +22,8 @@ use crate::app::{Shared, SignedIn};
 use crate::refusal::Refusal;
 use crate::rights::Changes;
 
-/// How often something is sent at least, so that proxies keep the connection.
+/// How often something is sent at least. Proxies keep the connection then, and a page that hears nothing for
+/// longer knows that it is lost (`web/src/stream/worker.ts`).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How many bytes of messages are put together.
 const BATCH: usize = 64 * 1024;
@@ -38,7 +39,7 @@ pub(crate) struct From {
 /// version of its last message in `Last-Event-ID`.
 ///
 /// Messages: `put` (a row), `gone` (namespace and name), `reset` (list again), `session` (`ended`: it is
-/// over, and connecting again has no use).
+/// over, and connecting again has no use), `alive` (nothing has changed).
 pub(crate) async fn watch(
     State(portal): State<Shared>,
     signed: SignedIn,
@@ -168,7 +169,7 @@ impl Page {
                 Woken::Expired => return self.end("Expired"),
                 Woken::Nothing => {
                     self.place = Place::At(cursor);
-                    return Bytes::from_static(b": keep-alive\n\n");
+                    return Bytes::from_static(b"event: alive\ndata: {}\n\n");
                 }
             }
         }

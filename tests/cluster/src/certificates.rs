@@ -10,6 +10,7 @@ use rcgen::{
 };
 
 use crate::cache::{self, create_folder};
+use crate::identities;
 use crate::network::{API_SERVICE, Addresses};
 
 /// What can go wrong while certificates are made.
@@ -147,6 +148,12 @@ impl Certificates {
         )?;
         let kubelet = serving("system:node:node", &["node"], &node)?;
         self.issue("kubelet-serving", &kubelet, &authority)?;
+        for (name, address) in [
+            (identities::CERTIFICATE, addresses.gateway()),
+            (identities::PORTAL_CERTIFICATE, addresses.node()),
+        ] {
+            self.issue(name, &serving(name, &[], &[address])?, &authority)?;
+        }
         self.create_service_account_keys()
     }
 

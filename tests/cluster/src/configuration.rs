@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::cache::{self, create_folder, write};
+use crate::identities;
 use crate::layout::Layout;
 use crate::network::DNS_SERVICE;
 
@@ -19,8 +20,11 @@ pub const CNI_PLUGINS: &str = "/usr/lib/cni";
 
 /// The file with what the API server records in its audit log.
 pub const AUDIT_POLICY: &str = "audit-policy.json";
-/// The user whose requests the API server records: the bastion.
-const AUDITED: &str = "system:serviceaccount:gpu-bastion:gpu-bastion";
+/// The users whose requests the API server records: the bastion and the portal.
+const AUDITED: [&str; 2] = [
+    "system:serviceaccount:gpu-bastion:gpu-bastion",
+    "system:serviceaccount:gpu-portal:gpu-portal",
+];
 
 /// The clients that get a kubeconfig. Their certificates have the same names.
 const KUBECONFIGS: &[&str] = &[
@@ -52,6 +56,16 @@ pub fn write_all(layout: &Layout) -> Result<(), cache::Error> {
         let text = format!("{:#}\n", kubeconfig(layout, client));
         write_into(&layout.state.kubeconfig_of(client), &text)?;
     }
+    if layout.differences.identities {
+        let authority = cache::read(&layout.state.certificates().authority())?;
+        let authentication = identities::authentication(layout.addresses, &authority);
+        for (name, file) in [
+            (identities::AUTHENTICATION, authentication),
+            (identities::CONFIGURATION, identities::configuration(layout)),
+        ] {
+            write_into(&folder.join(name), &format!("{file:#}\n"))?;
+        }
+    }
     Ok(())
 }
 
@@ -62,14 +76,14 @@ fn write_into(path: &Path, text: &str) -> Result<(), cache::Error> {
     write(path, text)
 }
 
-/// The API server's audit policy. Tests compare these records with the bastion's own. Everybody else
-/// would fill the disk.
+/// The API server's audit policy. Tests compare these records with those of the bastion and of the portal.
+/// Everybody else would fill the disk.
 fn audit_policy() -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
-        "rules": [{"level": "Metadata", "users": [AUDITED]}, {"level": "None"}],
+        "rules": [{"level": "Metadata", "users": AUDITED}, {"level": "None"}],
     })
 }
 

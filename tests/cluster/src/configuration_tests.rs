@@ -46,6 +46,20 @@ fn the_runtime_takes_images_from_this_clusters_registry_only_by_http() {
 }
 
 #[test]
+fn the_api_server_trusts_the_issuer_that_dex_says_it_is() {
+    let dex = identities::configuration(&layout());
+    assert_eq!(dex["issuer"], "https://10.244.1.1:5556/dex");
+    assert_eq!(dex["web"]["https"], "10.244.1.1:5556");
+    let callback = "https://10.243.1.2:30443/login/callback";
+    assert_eq!(dex["staticClients"][0]["redirectURIs"], json!([callback]));
+    let trusted = identities::authentication(layout().addresses, "the authority");
+    let issuer = &trusted["jwt"][0]["issuer"];
+    assert_eq!(issuer["url"], dex["issuer"]);
+    assert_eq!(issuer["audiences"], json!([dex["staticClients"][0]["id"]]));
+    assert_eq!(issuer["certificateAuthority"], "the authority");
+}
+
+#[test]
 fn pods_get_addresses_of_this_cluster_and_ask_its_dns() {
     let network = pod_network(&layout());
     let range = &network["plugins"][0]["ipam"]["ranges"][0][0];

@@ -209,9 +209,9 @@ fn supervise(plan: Plan, state: &StateFolder) -> Result<(), Error> {
         if supervisor.at_rest() {
             // Only the end of a process can change a status now, so INIT need not poll an idle
             // cluster.
-            wait_for_an_end(&mut supervisor)?;
+            wait_for_an_end(&mut supervisor, state)?;
         } else {
-            note_ends(&mut supervisor)?;
+            note_ends(&mut supervisor, state)?;
             if supervisor.due().is_empty() {
                 std::thread::sleep(LOOK);
             }
@@ -219,9 +219,9 @@ fn supervise(plan: Plan, state: &StateFolder) -> Result<(), Error> {
     }
 }
 
-fn wait_for_an_end(supervisor: &mut Supervisor) -> Result<(), Error> {
+fn wait_for_an_end(supervisor: &mut Supervisor, state: &StateFolder) -> Result<(), Error> {
     match waitpid(None, None) {
-        Ok(status) => note(supervisor, status),
+        Ok(status) => note(supervisor, status, state),
         Err(Errno::EINTR) => {}
         // No process is left, so every part is dead. INIT keeps running, so that `status` and
         // `down` find the cluster.
@@ -231,11 +231,11 @@ fn wait_for_an_end(supervisor: &mut Supervisor) -> Result<(), Error> {
     Ok(())
 }
 
-fn note_ends(supervisor: &mut Supervisor) -> Result<(), Error> {
+fn note_ends(supervisor: &mut Supervisor, state: &StateFolder) -> Result<(), Error> {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(()),
-            Ok(status) => note(supervisor, status),
+            Ok(status) => note(supervisor, status, state),
             Err(Errno::EINTR) => {}
             Err(source) => return Err(waiting_failed(source)),
         }
@@ -249,21 +249,23 @@ fn waiting_failed(source: Errno) -> Error {
     }
 }
 
-fn note(supervisor: &mut Supervisor, status: WaitStatus) {
-    match status {
-        WaitStatus::Exited(pid, code) => {
-            supervisor.exited(
-                pid.as_raw(),
-                format!("exit status {code}"),
-                Timestamp::now(),
-            );
+fn note(supervisor: &mut Supervisor, status: WaitStatus, state: &StateFolder) {
+    let (pid, exit) = match status {
+        WaitStatus::Exited(pid, code) => (pid, format!("exit status {code}")),
+        WaitStatus::Signaled(pid, signal, _) => {
+            let number = signal as i32;
+            (pid, format!("killed by signal {number} ({signal})"))
         }
-        WaitStatus::Signaled(pid, signal, _) => supervisor.exited(
-            pid.as_raw(),
-            format!("killed by signal {} ({signal})", signal as i32),
-            Timestamp::now(),
-        ),
-        _ => {}
+        _ => return,
+    };
+    let (pid, now) = (pid.as_raw(), Timestamp::now());
+    let part = supervisor.part_of(pid);
+    // Whoever asks for a restart leaves this file before the process is killed.
+    let is_asked = part.is_some_and(|name| fs::remove_file(state.restart(name)).is_ok());
+    if is_asked {
+        supervisor.ended_as_asked(pid, now);
+    } else {
+        supervisor.exited(pid, exit, now);
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Differences {
     /// The longest pause in seconds before the kubelet starts a container that has crashed again. By
     /// default, pauses grow from ten seconds to five minutes.
     pub restart_pause: Option<u16>,
+    /// Whether dex runs in the cluster, and the API server takes its tokens.
+    pub identities: bool,
 }
 
 impl Layout {

@@ -114,6 +114,16 @@ impl Addresses {
         format!("http://{}:4566", self.gateway())
     }
 
+    /// Where the provider of identities listens, for the host, the node and the pods.
+    pub fn identities(self) -> String {
+        format!("{}:5556", self.gateway())
+    }
+
+    /// The provider's URL, which is the issuer of its tokens.
+    pub fn issuer(self) -> String {
+        format!("https://{}/dex", self.identities())
+    }
+
     /// The name of the host's interface: `gws` for GPU workspaces, and the cluster's number.
     pub fn interface(self) -> String {
         format!("gws{}", self.index)

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::certificates::AGGREGATOR;
 use crate::configuration::{AUDIT_POLICY, CONTAINERD_SOCKET, NODE, PROVISIONER, kernel_settings};
+use crate::identities;
 use crate::layout::Layout;
 use crate::network::{POD_IDENTITY_AGENT, SERVICES};
 use crate::plan::{Part, Plan, Probe, ReplacedFile};
@@ -37,7 +38,7 @@ pub fn plan(layout: &Layout) -> Plan {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .to_vec(),
-        parts: vec![
+        parts: [
             etcd(layout),
             apiserver(layout),
             controller_manager(layout),
@@ -50,7 +51,10 @@ pub fn plan(layout: &Layout) -> Plan {
             network_policies(layout),
             registry(layout),
             emulator(layout),
-        ],
+        ]
+        .into_iter()
+        .chain(layout.differences.identities.then(|| dex(layout)))
+        .collect(),
     }
 }
 
@@ -128,6 +132,13 @@ fn apiserver(layout: &Layout) -> Part {
     ];
     if let Some(gates) = &layout.differences.feature_gates {
         arguments.push(("feature-gates", gates.clone()));
+    }
+    if layout.differences.identities {
+        let file = layout
+            .state
+            .configuration()
+            .join(identities::AUTHENTICATION);
+        arguments.push(("authentication-config", text(&file)));
     }
     let ready = https(layout, &format!("{}/readyz", layout.addresses.apiserver()));
     Part {
@@ -308,6 +319,19 @@ fn emulator(layout: &Layout) -> Part {
         after: Vec::new(),
         ready: http(&format!("{}/_emulator/health", layout.addresses.emulator())),
         log: layout.state.log("ec2-emulator"),
+    }
+}
+
+fn dex(layout: &Layout) -> Part {
+    let configuration = layout.state.configuration();
+    let issuer = layout.addresses.issuer();
+    let ready = https(layout, &format!("{issuer}/healthz"));
+    Part {
+        arguments: vec![
+            "serve".to_owned(),
+            text(&configuration.join(identities::CONFIGURATION)),
+        ],
+        ..part(layout, "dex", &[], &[], ready)
     }
 }
 

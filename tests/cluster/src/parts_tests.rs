@@ -96,6 +96,27 @@ fn a_feature_that_is_switched_off_is_off_in_the_api_server() {
 }
 
 #[test]
+fn a_cluster_that_asks_has_a_provider_whose_tokens_its_api_server_takes() {
+    let layout = Layout {
+        differences: Differences {
+            identities: true,
+            ..Differences::default()
+        },
+        ..layout_of(3)
+    };
+    let with = plan(&layout);
+    let given = arguments(&with, "kube-apiserver");
+    let file = "/cache/clusters/test/configuration/authentication.json";
+    assert!(given.contains(&format!("--authentication-config={file}")));
+    let configuration = "/cache/clusters/test/configuration/dex.json";
+    assert_eq!(arguments(&with, "dex"), ["serve", configuration]);
+    let without = plan_of(3);
+    assert!(without.parts.iter().all(|part| part.name != "dex"));
+    let defaults = arguments(&without, "kube-apiserver").join(" ");
+    assert!(!defaults.contains("--authentication-config"));
+}
+
+#[test]
 fn no_part_inherits_the_variables_of_whoever_started_the_cluster() {
     let plan = plan_of(0);
     let names: Vec<_> = plan

@@ -156,6 +156,11 @@ impl StateFolder {
         self.root.join("tmp")
     }
 
+    /// The file that asks INIT to start a part again when its process ends.
+    pub(crate) fn restart(&self, part: &str) -> PathBuf {
+        self.root.join("restarts").join(part)
+    }
+
     /// Where INIT prepares mounts.
     pub(crate) fn staging(&self) -> PathBuf {
         self.root.join("staging")

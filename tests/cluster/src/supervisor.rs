@@ -1,7 +1,7 @@
 //! Decides which part to start and what its end means. It has no effects of its own.
 //!
-//! A part starts when all parts that it depends on are ready. A part that ends stays dead: a
-//! restart would hide the fault from the developer.
+//! A part starts when all parts that it depends on are ready. A part that ends stays dead, unless
+//! somebody asked for its restart: otherwise a restart would hide the fault from the developer.
 
 use std::path::PathBuf;
 
@@ -148,6 +148,21 @@ impl Supervisor {
         }
     }
 
+    /// Records that process `pid` ended because somebody asked for a restart of its part.
+    pub fn ended_as_asked(&mut self, pid: i32, now: Timestamp) {
+        if let Some(status) = self.status_mut(|status| status.pid == Some(pid)) {
+            status.pid = None;
+            status.enter(PartState::Waiting, now);
+        }
+    }
+
+    /// The name of the part whose process has this number.
+    pub fn part_of(&self, pid: i32) -> Option<&str> {
+        let mut statuses = self.parts.iter().map(|(_, status)| status);
+        let found = statuses.find(|status| status.pid == Some(pid));
+        found.map(|status| status.name.as_str())
+    }
+
     /// Whether the statuses stay as they are until a process ends.
     pub fn at_rest(&self) -> bool {
         self.due().is_empty() && self.in_state(PartState::Starting).next().is_none()
@@ -265,6 +280,23 @@ mod tests {
         supervisor.exited(11, "exit status 1".to_owned(), NOW);
         assert!(supervisor.due().is_empty());
         assert!(supervisor.at_rest());
+    }
+
+    #[test]
+    fn a_part_whose_restart_is_asked_for_starts_again_when_its_process_has_ended() {
+        let mut supervisor = supervisor();
+        supervisor.started("etcd", 10, NOW);
+        supervisor.probed("etcd", Ok(()), NOW);
+        supervisor.started("apiserver", 12, NOW);
+        supervisor.probed("apiserver", Ok(()), NOW);
+        assert_eq!(supervisor.part_of(12), Some("apiserver"));
+        supervisor.ended_as_asked(12, NOW);
+        assert_eq!(supervisor.statuses()[2].state, PartState::Waiting);
+        assert_eq!(supervisor.part_of(12), None);
+        assert!(names(&supervisor.due()).contains(&"apiserver"));
+        // The ones that wait for it run already, and are left alone.
+        supervisor.started("apiserver", 13, NOW);
+        assert_eq!(names(&supervisor.starting()), ["apiserver"]);
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub enum Error {
 
 /// Builds everything that clusters need, and starts no cluster.
 pub fn build(cache: &Cache, progress: &Progress) -> Result<(), Error> {
-    Built::ensure(cache, progress).map(drop)
+    Built::ensure(cache, &Differences::default(), progress).map(drop)
 }
 
 /// Checks that the machine has what building and starting clusters needs.
@@ -139,7 +139,7 @@ pub fn up(cache: &Cache, options: &Options, progress: &Progress) -> Result<Clust
         return Ok(cluster);
     }
     let mut record = take_number(cache, name, progress)?;
-    let built = Built::ensure(cache, progress)?;
+    let built = Built::ensure(cache, &options.differences, progress)?;
 
     let layout = Layout {
         name: name.clone(),
@@ -172,8 +172,16 @@ struct Built {
 }
 
 impl Built {
-    fn ensure(cache: &Cache, progress: &Progress) -> Result<Self, Error> {
-        let binaries = binaries::ensure(cache, &modules::cluster_binaries(), progress)?;
+    fn ensure(
+        cache: &Cache,
+        differences: &Differences,
+        progress: &Progress,
+    ) -> Result<Self, Error> {
+        let mut names = modules::cluster_binaries();
+        if differences.identities {
+            names.push("dex");
+        }
+        let binaries = binaries::ensure(cache, &names, progress)?;
         Ok(Self {
             python: emulator::ensure(cache, progress)?,
             crossplane: crossplane::ensure(cache, &binaries, progress)?,

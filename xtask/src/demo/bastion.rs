@@ -9,9 +9,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use local_cluster::progress::{Progress, Step};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::login::{Login, allow, within};
+use super::policy::change;
 use crate::process::output;
 use crate::target::Resolved;
 use crate::workspace_image;
@@ -47,7 +48,7 @@ impl<'a> Bastion<'a> {
         let step = progress.begin("start the bastion");
         target.apply_text(&manifests(&image)?)?;
         target.apply_file("bastion/manifests/constrained-impersonation.yaml")?;
-        policy(target, "devusers", |input| {
+        change(target, "devusers", |input| {
             input["access"] = json!("Bastion");
         })?;
         let mut rollout = target.kubectl();
@@ -62,7 +63,7 @@ impl<'a> Bastion<'a> {
         let network = format!("{}/32", cluster.addresses().machines_gateway());
         allow(target, &network)?;
         let authority = public_key(target, "gpu-bastion-user-authority", "user_authority")?;
-        policy(target, "gpudevworkspaces", |input| {
+        change(target, "gpudevworkspaces", |input| {
             let labels = json!({"app.kubernetes.io/name": "gpu-bastion"});
             input["bastion"] =
                 json!({"namespace": NAMESPACE, "podLabels": labels, "cidrs": [network]});
@@ -155,19 +156,6 @@ fn manifests(image: &str) -> Outcome<String> {
     Ok(format!(
         "{before}args: [broker, --instance-address, public,{after}"
     ))
-}
-
-/// Changes the policy in a Composition of this cluster.
-fn policy(target: &Resolved, composition: &str, change: impl FnOnce(&mut Value)) -> Outcome<()> {
-    let name = format!("composition/{composition}");
-    let mut get = target.kubectl();
-    get.args(["get", &name, "-o", "jsonpath={.spec.pipeline[0].input}"]);
-    let mut input = serde_json::from_str(&output(&mut get)?)?;
-    change(&mut input);
-    let patch = json!([{"op": "replace", "path": "/spec/pipeline/0/input", "value": input}]);
-    let mut put = target.kubectl();
-    output(put.args(["patch", &name, "--type=json", "--patch", &patch.to_string()]))?;
-    Ok(())
 }
 
 /// The public key of a Secret that the bastion made. The private one stays there.

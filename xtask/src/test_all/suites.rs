@@ -200,6 +200,13 @@ pub(super) static SUITES: &[Suite] = &[
         SecondLane,
     ),
     suite(
+        "portal-on-cluster",
+        "a workspace in a browser, from sign-in to its SSH line",
+        &["e2e", "SUITE=portal"],
+        15,
+        SecondLane,
+    ),
+    suite(
         "lifecycle",
         "limits, idle stops, budgets, homes",
         &["e2e", "SUITE=lifecycle"],

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import { type Row, ask, said } from "../api";
+import { knownHost } from "../knownHost";
 import { dollars } from "../money";
 import { text } from "../text";
 import { Change } from "./Change";
@@ -43,6 +44,7 @@ export function Workspace({ row, name, onNote }: Props) {
 
 function Connect({ row }: { row: Row }) {
   const isReady = row.phase === "Ready" && row.ssh !== undefined;
+  const host = knownHost(row.name, row.ssh ?? "");
   return (
     <section aria-labelledby="connect">
       <h3 id="connect">{text.connect}</h3>
@@ -51,7 +53,7 @@ function Connect({ row }: { row: Row }) {
         <details>
           <summary>{text.hostKeys}</summary>
           {row.hostKeys.map((key) => (
-            <Command key={key} command={`${row.name}.ws ${key}`} />
+            <Command key={key} command={`${host} ${key}`} />
           ))}
         </details>
       )}

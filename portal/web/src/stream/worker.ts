@@ -13,6 +13,11 @@ let rows: Map<string, Row> | undefined;
 let asOf = 0;
 let state: "begins" | "live" | "stale" | "ended" = "begins";
 let failures = 0;
+// The portal says something every 15 seconds. A connection that is silent for longer is lost, even if neither
+// end was told.
+const SILENCE = 40_000;
+// How long a list may take.
+const PATIENCE = 20_000;
 
 self.onconnect = (event) => {
   const page = event.ports[0];
@@ -33,11 +38,16 @@ function begin() {
   void list();
 }
 
+type Listed = { version: number; items: Row[] };
+
 async function list() {
-  const answer = await fetch("/api/v1/workspaces").catch(() => undefined);
+  const signal = AbortSignal.timeout(PATIENCE);
+  const answer = await fetch("/api/v1/workspaces", { signal }).catch(() => undefined);
   if (answer?.status === 401) return end();
   if (!answer?.ok) return again();
-  const listed = (await answer.json()) as { version: number; items: Row[] };
+  // The connection may be lost in the middle of the answer.
+  const listed = await (answer.json() as Promise<Listed>).catch(() => undefined);
+  if (!listed) return again();
   const found = new Map(listed.items.map((row) => [key(row), row]));
   rows = found;
   asOf = Date.now();
@@ -47,8 +57,19 @@ async function list() {
 
 function follow(version: number, rows: Map<string, Row>) {
   const source = new EventSource(`/api/v1/watch?since=${version}`);
+  const lost = () => {
+    source.close();
+    again();
+  };
+  let silence = setTimeout(lost, SILENCE);
+  const close = () => {
+    clearTimeout(silence);
+    source.close();
+  };
   const on = (kind: string, act: (data: string) => void) => {
     source.addEventListener(kind, (event) => {
+      clearTimeout(silence);
+      silence = setTimeout(lost, SILENCE);
       heard();
       act((event as MessageEvent<string>).data);
     });
@@ -63,20 +84,23 @@ function follow(version: number, rows: Map<string, Row>) {
     rows.delete(key(gone));
     tell({ kind: "gone", ...gone, asOf });
   });
+  on("alive", () => undefined);
   on("reset", () => {
-    source.close();
+    close();
     // Many pages may be told at the same time.
     setTimeout(list, Math.random() * 1000);
   });
   on("session", (data) => {
     if (!("ended" in JSON.parse(data))) return;
-    source.close();
+    close();
     end();
   });
   source.onerror = () => {
     // The browser itself connects again after the network failed, and not after a refusal.
-    if (source.readyState === EventSource.CLOSED) again();
-    else stale();
+    if (source.readyState === EventSource.CLOSED) {
+      close();
+      again();
+    } else stale();
   };
 }
 
