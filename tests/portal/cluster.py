@@ -77,6 +77,15 @@ class Cluster:
         lines = self.audit.read_text().splitlines()
         return [json.loads(line) for line in lines]
 
+    def recorded(self, request: str) -> list[Object]:
+        """What the API server recorded of a request that writes, without what it only tried."""
+        records = self.requests()
+        return [
+            one
+            for one in records
+            if one["auditID"] == request and "dryRun" not in one["requestURI"]
+        ]
+
     def person(self, name: str, user: str) -> None:
         """A person with a DevUser, and what Crossplane makes of it."""
         self.people({name: user})

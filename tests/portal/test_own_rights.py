@@ -30,6 +30,8 @@ def persons(
 ) -> Iterator[str]:
     cluster.kubectl("apply", "-f", str(MANIFEST))
     cluster.kubectl("create", "namespace", TEAM)
+    # Its workspaces are alice's.
+    cluster.kubectl("label", "namespace", TEAM, "platform.acme.io/owner=alice")
     number = places.persons_port
     try:
         with start(authentication, number, "persons", actAs="Person"):
@@ -119,7 +121,7 @@ def test_each_write_is_the_persons_in_the_api_servers_log(
     request = made.headers["X-Request-Id"]
 
     def recorded() -> list[Any]:
-        return [one for one in cluster.requests() if one["auditID"] == request]
+        return cluster.recorded(request)
 
     (record,) = until("the audit log", recorded)
     impersonated = record["impersonatedUser"]

@@ -169,7 +169,7 @@ def test_each_write_is_in_the_api_servers_log_with_the_id_of_the_request(
     request = created.headers["X-Request-Id"]
 
     def recorded() -> list[dict[str, object]]:
-        return [one for one in cluster.requests() if one["auditID"] == request]
+        return cluster.recorded(request)
 
     (record,) = until("the audit log", recorded)
     assert record["verb"] == "create"

@@ -45,7 +45,7 @@ pub(crate) async fn preview(
         Ok(claim) => tried(&portal, &actor, &headers, &claim).await,
         Err(problem) => Err(problem),
     };
-    answered(tried)
+    answered(tried.map(|outlook| told(&outlook)))
 }
 
 /// `POST /api/v1/workspaces/NAMESPACE/NAME/preview`, with the merge patch of a change.
@@ -87,10 +87,15 @@ async fn changed(portal: &Portal, claim: &Value, after: &Value) -> Result<Value,
     Ok(told)
 }
 
-/// Refuses a claim that the platform does not allow. The policy may have changed since the person read what the
-/// workspace would get.
-pub(super) async fn judged(portal: &Portal, claim: &Value) -> Result<(), Problem> {
-    let outlook = decided(portal, claim).await?;
+/// Refuses a claim that the person may not create, or that the platform does not allow. The policy may have
+/// changed since the person read what the workspace would get.
+pub(super) async fn judged(
+    portal: &Portal,
+    actor: &Actor,
+    headers: &HeaderMap,
+    claim: &Value,
+) -> Result<(), Problem> {
+    let outlook = tried(portal, actor, headers, claim).await?;
     if outlook.errors.is_empty() {
         return Ok(());
     }
@@ -102,11 +107,11 @@ async fn tried(
     actor: &Actor,
     headers: &HeaderMap,
     claim: &Value,
-) -> Result<Value, Problem> {
+) -> Result<Outlook, Problem> {
     let namespace = claim["metadata"]["namespace"].as_str().unwrap_or_default();
     let person = AsPerson::new(&portal.client, &actor.who, namespace, request_id(headers));
     let claim = person.try_to_create(claim).await?;
-    Ok(told(&decided(portal, &claim).await?))
+    decided(portal, &claim).await
 }
 
 /// What the function decides about a claim without a composite.

@@ -92,7 +92,8 @@ pub(crate) async fn create(
 ) -> Result<impl IntoResponse, Refusal> {
     let actor = signed.actor(&portal).await?;
     let claim = wish::workspace(&document(&body)?, actor.place())?;
-    preview::judged(&portal, &claim).await?;
+    let judged = preview::judged(&portal, &actor, &headers, &claim).await;
+    judged.map_err(Problem::of_body)?;
     let created = created(&portal, &signed, &actor, &headers, &claim).await;
     let created = created.map_err(Problem::of_body)?;
     Ok((StatusCode::CREATED, Json(json!(Row::new(&created)))))
