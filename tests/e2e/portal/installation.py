@@ -183,10 +183,14 @@ class Installation:
         )
 
     def recorded(self, request: str) -> list[Any]:
-        """What the API server recorded of a request of the portal."""
+        """What the API server recorded of a request that writes, without what it only tried."""
         log = self.sign_in.state / "logs/audit.log"
         records = [json.loads(line) for line in log.read_text().splitlines()]
-        return [one for one in records if one["auditID"] == request]
+        return [
+            one
+            for one in records
+            if one["auditID"] == request and "dryRun" not in one["requestURI"]
+        ]
 
 
 def named(kind: str, name: str, **fields: Any) -> Object:
