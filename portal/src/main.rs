@@ -33,6 +33,7 @@ mod access;
 mod app;
 mod cluster;
 mod configuration;
+mod described;
 mod following;
 mod metrics;
 mod mirror;

@@ -43,7 +43,11 @@ impl IntoResponse for Refusal {
 
 impl IntoResponse for Plain {
     fn into_response(self) -> Response {
-        answer(&self.0, "application/json", &self.0.plain())
+        answer(
+            &self.0,
+            "application/json",
+            &serde_json::json!(self.0.plain()),
+        )
     }
 }
 

@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{get, post};
 use http::header::{self, HeaderMap};
 use http::{HeaderName, HeaderValue};
 use portal_core::problem::Problem;
@@ -17,6 +17,7 @@ use crate::refusal::Refusal;
 use crate::request::REQUEST_ID;
 
 mod actions;
+mod api;
 mod assets;
 mod login;
 mod parameters;
@@ -48,30 +49,7 @@ pub(crate) fn router(portal: Shared) -> Router {
         .route("/login", get(login::begin))
         .route("/login/callback", get(login::end))
         .route("/logout", post(login::leave))
-        .route("/api/workspaces", get(plain::list).post(plain::create))
-        .route("/api/workspaces/{name}", delete(plain::remove))
-        .route("/api/v1/me", get(v1::me))
-        .route("/api/v1/catalogue", get(v1::catalogue))
-        .route("/api/v1/schemas/workspace", get(preview::schema))
-        .route("/api/v1/preview", post(preview::preview))
-        .route("/api/v1/workspaces", get(v1::list).post(v1::create))
-        .route(
-            "/api/v1/workspaces/{namespace}/{name}",
-            get(v1::show).delete(v1::remove),
-        )
-        .route(
-            "/api/v1/workspaces/{namespace}/{name}/parameters",
-            get(parameters::show).patch(parameters::change),
-        )
-        .route(
-            "/api/v1/workspaces/{namespace}/{name}/preview",
-            post(preview::change),
-        )
-        .route(
-            "/api/v1/workspaces/{namespace}/{name}/{action}",
-            post(actions::act),
-        )
-        .route("/api/v1/watch", get(stream::watch))
+        .merge(api::router())
         .fallback(get(assets::asset))
         .layer(middleware::from_fn_with_state(portal.clone(), guarded))
         .with_state(portal)

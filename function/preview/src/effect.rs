@@ -5,6 +5,7 @@ use std::fmt;
 
 use function_runtime::object::Status;
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ const MACHINES: [&str; 3] = ["SpotPool", "Instance", "StatefulSet"];
 const OF_THE_CLOCK: [&str; 1] = ["spec.forProvider.endsAt"];
 
 /// The effect of a policy on a workspace. A later one is worse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub enum Effect {
     /// Nothing changes.
     Unchanged,

@@ -10,13 +10,14 @@ use function_runtime::request::Request;
 use function_workspace::instance_types::allows;
 use function_workspace::{catalogue, policy};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::outlook::Platform;
 
 /// What a person may choose from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Menu {
     /// The instance types that the platform knows, by name.
@@ -38,7 +39,7 @@ pub struct Menu {
 }
 
 /// An instance type.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferedType {
     /// The name.
@@ -58,7 +59,7 @@ pub struct OfferedType {
 }
 
 /// A machine image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OfferedImage {
     /// The name.
@@ -71,7 +72,7 @@ pub struct OfferedImage {
 }
 
 /// What a claim gets that names nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Defaults {
     /// The region.

@@ -19,6 +19,7 @@ use function_users::{SETTLES, WORKSPACES};
 use function_workspace::cost::budget;
 use function_workspace::memory;
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -63,10 +64,11 @@ pub struct Changed {
 }
 
 /// What a claim would get.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outlook {
-    /// The fields that are wrong or not allowed.
+    /// The fields that are wrong or not allowed. Who shows them says where they are in what was sent.
+    #[serde(skip)]
     pub errors: Vec<FieldError>,
     /// Why it would not start now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +101,7 @@ pub struct Outlook {
 }
 
 /// A field of the claim, and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FieldError {
     /// The path of the field, for example `spec.parameters.instanceType`.
     pub path: String,
@@ -108,7 +110,7 @@ pub struct FieldError {
 }
 
 /// Why a workspace would not start now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Obstacle {
     /// The condition that says so.
     pub condition: String,
@@ -119,7 +121,7 @@ pub struct Obstacle {
 }
 
 /// A machine that a workspace may get.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
     /// The instance type, or the flavor of pods.
@@ -132,7 +134,7 @@ pub struct Machine {
 }
 
 /// The owner's budget of the month, before this workspace.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
     /// US dollars of the month.
@@ -148,7 +150,7 @@ pub struct Account {
 }
 
 /// An object that Crossplane would make.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Made {
     /// The kind of the object.

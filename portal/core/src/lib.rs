@@ -21,6 +21,7 @@ pub mod offer;
 pub mod origin;
 pub mod problem;
 pub mod ring;
+pub mod shape;
 pub mod view;
 pub mod visible;
 pub mod wish;

@@ -2,11 +2,12 @@
 
 use devctl_core::claim::placements;
 use devctl_core::object::text;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 /// A flavor in one placement.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
     /// The name of the flavor.

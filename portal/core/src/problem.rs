@@ -1,10 +1,13 @@
 //! What is said when something is refused: Problem Details (RFC 9457).
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::shape::PlainProblem;
 
 /// A refusal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
     /// The path of the page that explains it.
     #[serde(rename = "type")]
@@ -24,7 +27,7 @@ pub struct Problem {
 }
 
 /// A field that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Violation {
     /// The field, as a JSON pointer into what was sent (RFC 6901).
     pub pointer: String,
@@ -125,8 +128,10 @@ impl Problem {
     }
 
     /// The same in the shape of the first API: one text.
-    pub fn plain(&self) -> Value {
-        json!({"error": self.detail})
+    pub fn plain(&self) -> PlainProblem {
+        PlainProblem {
+            error: self.detail.clone(),
+        }
     }
 }
 
@@ -161,6 +166,8 @@ fn pointer(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -222,7 +229,7 @@ mod tests {
             })
         );
         assert_eq!(
-            Problem::signed_out().plain()["error"],
+            Problem::signed_out().plain().error,
             "sign in at /login, and try again"
         );
     }

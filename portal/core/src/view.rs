@@ -4,11 +4,14 @@ use api::lifecycle::ExtensionStatus;
 use devctl_core::object::version;
 use devctl_core::workspace::Workspace;
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::shape::{PlainRow, PlainStatus};
 
 /// A workspace in a list and in the stream of changes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
     /// The namespace of the claim.
@@ -111,21 +114,22 @@ pub fn parameters(claim: &Value) -> (Value, String) {
 }
 
 /// A workspace in the shape of the first API.
-pub fn plain(claim: &Value) -> Value {
+pub fn plain(claim: &Value) -> PlainRow {
     let workspace = Workspace::new(claim);
-    json!({
-        "name": workspace.name(),
-        "owner": workspace.owner(),
-        "instanceType": text(claim, "/status/instanceType")
+    let status = |field: &str| workspace.status(field).map(str::to_owned);
+    PlainRow {
+        name: workspace.name().to_owned(),
+        owner: workspace.owner().map(str::to_owned),
+        instance_type: text(claim, "/status/instanceType")
             .or_else(|| text(claim, "/spec/parameters/instanceType")),
-        "status": {
-            "phase": phase(workspace),
-            "instanceId": workspace.status("instanceId"),
-            "publicIp": workspace.status("publicIp"),
-            "connection": workspace.status("ssh"),
+        status: PlainStatus {
+            phase: phase(workspace),
+            instance_id: status("instanceId"),
+            public_ip: status("publicIp"),
+            connection: status("ssh"),
         },
-        "creationTimestamp": workspace.created(),
-    })
+        creation_timestamp: workspace.created(),
+    }
 }
 
 fn phase(workspace: Workspace<'_>) -> String {
@@ -141,6 +145,8 @@ fn text(claim: &Value, pointer: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn claim() -> Value {
@@ -189,7 +195,7 @@ mod tests {
     #[test]
     fn the_first_apis_dashboard_finds_its_fields() {
         assert_eq!(
-            plain(&claim()),
+            serde_json::to_value(plain(&claim())).unwrap(),
             json!({
                 "name": "vision", "owner": "alice", "instanceType": "g5.xlarge",
                 "status": {
@@ -216,8 +222,8 @@ mod tests {
     fn a_claim_without_status_is_pending() {
         let mut new = claim();
         new["status"] = json!(null);
-        assert_eq!(plain(&new)["status"]["phase"], "Pending");
-        assert_eq!(plain(&new)["instanceType"], "g4dn.xlarge");
+        assert_eq!(plain(&new).status.phase, "Pending");
+        assert_eq!(plain(&new).instance_type.as_deref(), Some("g4dn.xlarge"));
         new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(Row::new(&new).phase, "Deleting");
     }

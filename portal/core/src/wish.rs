@@ -249,7 +249,7 @@ mod tests {
             assert_eq!(problem.errors[0].pointer, pointer, "{body}");
         }
         assert_eq!(
-            plainly(&json!({})).unwrap_err().plain()["error"],
+            plainly(&json!({})).unwrap_err().plain().error,
             "Owner field is required."
         );
         for (body, pointer) in [

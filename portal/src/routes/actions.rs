@@ -1,67 +1,89 @@
 //! Stop, start and extension. They are annotations, so they work for claims from git, too.
 
-use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::response::IntoResponse;
 use devctl_core::runs::{self, Needed, NotExtended, StoppedInGit};
 use devctl_core::workspace::Workspace;
 use http::{HeaderMap, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use portal_core::problem::Problem;
+use portal_core::shape::Extension;
 use portal_core::view::Row;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::v1;
 use crate::app::{Shared, SignedIn};
 use crate::cluster::AsPerson;
+use crate::described::{Body, Named, Shaped};
 use crate::refusal::Refusal;
-use crate::request::{audit, document, request_id};
+use crate::request::{audit, request_id};
 
-/// `POST /api/v1/workspaces/NAMESPACE/NAME/ACTION`, with the action `stop`, `start` or `extend`. `extend` has a
-/// body: `{"by": "4h"}`.
-pub(crate) async fn act(
-    State(portal): State<Shared>,
+/// `POST /api/v1/workspaces/NAMESPACE/NAME/stop`.
+pub(crate) async fn stop(
+    portal: State<Shared>,
     signed: SignedIn,
     headers: HeaderMap,
-    Path((namespace, name, action)): Path<(String, String, String)>,
-    body: Bytes,
-) -> Result<impl IntoResponse, Refusal> {
-    let actor = signed.actor(&portal).await?;
-    let claim = v1::seen_claim(&portal, &actor.visible, &namespace, &name)?;
-    let needed = needed(&action, &claim, &body, Timestamp::now())?;
-    let Needed::Patch(patch) = needed else {
-        return Ok((StatusCode::OK, Json(json!(Row::new(&claim)))));
-    };
-    let request = request_id(&headers);
-    let person = AsPerson::new(&portal.client, &actor.who, &namespace, request);
-    let answer = person.patch(&name, &patch).await;
-    let object = Workspace::new(&claim).reference().to_string();
-    let problem = answer.as_ref().err();
-    audit(signed.person(), request, &action, &object, problem);
-    let changed = answer?;
-    portal.mirror.has(&changed).await;
-    Ok((StatusCode::ACCEPTED, Json(json!(Row::new(&changed)))))
+    Path(named): Path<Named>,
+) -> Result<Shaped<Row>, Refusal> {
+    let needed = |claim: &Value| Ok(runs::stop(claim, Timestamp::now()));
+    act(&portal, &signed, &headers, &named, "stop", needed).await
 }
 
-fn needed(action: &str, claim: &Value, body: &[u8], now: Timestamp) -> Result<Needed, Problem> {
-    match action {
-        "stop" => Ok(runs::stop(claim, now)),
-        "start" => runs::start(claim, now).map_err(|StoppedInGit| {
+/// `POST /api/v1/workspaces/NAMESPACE/NAME/start`.
+pub(crate) async fn start(
+    portal: State<Shared>,
+    signed: SignedIn,
+    headers: HeaderMap,
+    Path(named): Path<Named>,
+) -> Result<Shaped<Row>, Refusal> {
+    let needed = |claim: &Value| {
+        runs::start(claim, Timestamp::now()).map_err(|StoppedInGit| {
             let detail = "the claim in git says Stopped, and Argo CD would undo a change of it here: \
                           commit state: Running";
             v1::managed_by_git(detail.to_owned())
-        }),
-        "extend" => {
-            let by = by(&document(body)?)?;
-            let extension = runs::extend(claim, by, now).map_err(not_extended)?;
-            Ok(Needed::Patch(extension.patch))
-        }
-        other => {
-            let detail = format!("there is no action {other}; there are stop, start and extend");
-            Err(Problem::new(404, "not-found", "No such action", detail))
-        }
-    }
+        })
+    };
+    act(&portal, &signed, &headers, &named, "start", needed).await
+}
+
+/// `POST /api/v1/workspaces/NAMESPACE/NAME/extend`, with `{"by": "4h"}`.
+pub(crate) async fn extend(
+    portal: State<Shared>,
+    signed: SignedIn,
+    headers: HeaderMap,
+    Path(named): Path<Named>,
+    body: Body<Extension>,
+) -> Result<Shaped<Row>, Refusal> {
+    let by = by(&body.0)?;
+    let needed = |claim: &Value| {
+        let extension = runs::extend(claim, by, Timestamp::now()).map_err(not_extended)?;
+        Ok(Needed::Patch(extension.patch))
+    };
+    act(&portal, &signed, &headers, &named, "extend", needed).await
+}
+
+/// Writes what an action needs, as the person. Nothing is written if the workspace is so already.
+async fn act(
+    portal: &Shared,
+    signed: &SignedIn,
+    headers: &HeaderMap,
+    Named { namespace, name }: &Named,
+    action: &str,
+    needed: impl FnOnce(&Value) -> Result<Needed, Problem>,
+) -> Result<Shaped<Row>, Refusal> {
+    let actor = signed.actor(portal).await?;
+    let claim = v1::seen_claim(portal, &actor.visible, namespace, name)?;
+    let Needed::Patch(patch) = needed(&claim)? else {
+        return Ok(Shaped::of(StatusCode::OK, &Row::new(&claim)));
+    };
+    let request = request_id(headers);
+    let person = AsPerson::new(&portal.client, &actor.who, namespace, request);
+    let answer = person.patch(name, &patch).await;
+    let object = Workspace::new(&claim).reference().to_string();
+    let problem = answer.as_ref().err();
+    audit(signed.person(), request, action, &object, problem);
+    let changed = answer?;
+    portal.mirror.has(&changed).await;
+    Ok(Shaped::of(StatusCode::ACCEPTED, &Row::new(&changed)))
 }
 
 /// The duration of an extension, from `{"by": "4h"}`.
@@ -83,6 +105,8 @@ fn not_extended(why: NotExtended) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -97,12 +121,5 @@ mod tests {
         ] {
             assert_eq!(by(&body).unwrap_err().errors[0].pointer, "/by", "{body}");
         }
-    }
-
-    #[test]
-    fn an_action_that_does_not_exist_is_named() {
-        let problem = needed("explode", &json!({}), b"", Timestamp::UNIX_EPOCH).unwrap_err();
-        assert!(problem.detail.contains("explode"));
-        assert_eq!(problem.status, 404);
     }
 }

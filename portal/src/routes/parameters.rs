@@ -1,33 +1,36 @@
 //! The parameters of a claim, which several people may edit.
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::response::IntoResponse;
 use devctl_core::object::version;
 use devctl_core::workspace::Workspace;
-use http::HeaderMap;
 use http::header::{ETAG, IF_MATCH};
+use http::{HeaderMap, HeaderName};
 use portal_core::problem::Problem;
+use portal_core::shape::Patch;
 use portal_core::view;
 use serde_json::{Value, json};
 
 use super::v1;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
+use crate::described::{Body, Named};
 use crate::refusal::Refusal;
-use crate::request::{audit, document, request_id};
+use crate::request::{audit, request_id};
 use crate::rights::Actor;
 
 /// How often a change is tried if the status of the claim changes meanwhile.
 const TRIES: usize = 5;
 
+/// Parameters, with their ETag.
+type Tagged = ([(HeaderName, String); 1], Json<Value>);
+
 /// `GET /api/v1/workspaces/NAMESPACE/NAME/parameters`, with an `ETag`.
 pub(crate) async fn show(
     State(portal): State<Shared>,
     signed: SignedIn,
-    Path((namespace, name)): Path<(String, String)>,
-) -> Result<impl IntoResponse, Refusal> {
+    Path(Named { namespace, name }): Path<Named>,
+) -> Result<Tagged, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
     let claim = v1::seen_claim(&portal, &visible, &namespace, &name)?;
     let (parameters, tag) = view::parameters(&claim);
@@ -40,11 +43,11 @@ pub(crate) async fn change(
     State(portal): State<Shared>,
     signed: SignedIn,
     headers: HeaderMap,
-    Path((namespace, name)): Path<(String, String)>,
-    body: Bytes,
-) -> Result<impl IntoResponse, Refusal> {
+    Path(Named { namespace, name }): Path<Named>,
+    body: Body<Patch>,
+) -> Result<Tagged, Refusal> {
     let actor = signed.actor(&portal).await?;
-    let patch = document(&body)?;
+    let patch = body.0;
     if !patch.is_object() {
         return Err(Problem::invalid("", "the body must be an object").into());
     }

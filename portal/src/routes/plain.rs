@@ -1,30 +1,38 @@
 //! The first API: three endpoints, as the first dashboard uses them.
 
-use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use portal_core::problem::Problem;
+use portal_core::shape::{PlainRow, PlainWish};
 use portal_core::wish;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::v1;
 use crate::app::{Shared, SignedIn};
+use crate::described::{Body, Shaped};
 use crate::refusal::{Plain, Refusal};
-use crate::request::document;
+
+/// The workspace of a path, in the person's own namespace.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NamedHere {
+    /// The name of the claim.
+    name: String,
+}
 
 /// `GET /api/workspaces`: the workspaces of the person.
 pub(crate) async fn list(
     State(portal): State<Shared>,
     signed: Result<SignedIn, Refusal>,
-) -> Result<Response, Plain> {
+) -> Result<Shaped<Vec<PlainRow>>, Plain> {
     // A person without an account is told so, and does not read an empty list.
     let actor = signed?.actor(&portal).await?;
     let state = portal.mirror.read().map_err(Problem::from)?;
     let rows: Vec<&RawValue> = state.plain(&actor.visible).collect();
-    Ok(Json(rows).into_response())
+    Ok(Shaped::of(StatusCode::OK, &rows))
 }
 
 /// `POST /api/workspaces`: `{owner, instanceType, opencvVersion}`.
@@ -32,15 +40,15 @@ pub(crate) async fn create(
     State(portal): State<Shared>,
     signed: Result<SignedIn, Refusal>,
     headers: HeaderMap,
-    body: Bytes,
-) -> Result<impl IntoResponse, Plain> {
+    body: Result<Body<PlainWish>, Refusal>,
+) -> Result<Shaped<Value>, Plain> {
     let signed = signed?;
     let actor = signed.actor(&portal).await?;
     let person = signed.person();
     let account = actor.own_account(person)?;
-    let claim = wish::plain(&document(&body)?, person, account, Timestamp::now())?;
+    let claim = wish::plain(&body?.0, person, account, Timestamp::now())?;
     let created = v1::created(&portal, &signed, &actor, &headers, &claim).await?;
-    Ok((StatusCode::ACCEPTED, Json(created)))
+    Ok(Shaped::of(StatusCode::ACCEPTED, &created))
 }
 
 /// `DELETE /api/workspaces/NAME`.
@@ -48,7 +56,7 @@ pub(crate) async fn remove(
     State(portal): State<Shared>,
     signed: Result<SignedIn, Refusal>,
     headers: HeaderMap,
-    Path(name): Path<String>,
+    Path(NamedHere { name }): Path<NamedHere>,
 ) -> Result<StatusCode, Plain> {
     let signed = signed?;
     let actor = signed.actor(&portal).await?;

@@ -3,21 +3,59 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Path, State};
+use function_preview::Effect;
 use function_preview::outlook::{self, Outlook};
 use http::HeaderMap;
 use jiff::Timestamp;
 use portal_core::problem::{Problem, Violation};
+use portal_core::shape::{NewWorkspace, Patch};
 use portal_core::wish;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::v1;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
+use crate::described::{Body, Named};
 use crate::refusal::Refusal;
-use crate::request::{document, request_id};
+use crate::request::request_id;
 use crate::rights::Actor;
+
+/// What a claim or a change of it would get.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Forecast {
+    /// The fields that are wrong or not allowed.
+    errors: Vec<Violation>,
+    /// What the workspace would get; none if Kubernetes itself refuses it.
+    #[serde(flatten)]
+    outlook: Option<Outlook>,
+    /// What a change does to the machine.
+    #[serde(flatten)]
+    effect: Option<ChangeEffect>,
+}
+
+/// What a change does to the machine.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ChangeEffect {
+    effect: Effect,
+    /// Why, or what changes.
+    effect_message: String,
+    /// Whether a machine runs or starts.
+    is_on: bool,
+}
+
+impl Forecast {
+    fn of(outlook: Outlook) -> Self {
+        Self {
+            errors: violations(&outlook),
+            outlook: Some(outlook),
+            effect: None,
+        }
+    }
+}
 
 /// `GET /api/v1/schemas/workspace`: the schema of the parameters, as the cluster has it.
 pub(crate) async fn schema(
@@ -37,15 +75,15 @@ pub(crate) async fn preview(
     State(portal): State<Shared>,
     signed: SignedIn,
     headers: HeaderMap,
-    body: Bytes,
-) -> Result<Json<Value>, Refusal> {
+    body: Body<NewWorkspace>,
+) -> Result<Json<Forecast>, Refusal> {
     let actor = signed.actor(&portal).await?;
-    let wished = wish::workspace(&document(&body)?, actor.place());
+    let wished = wish::workspace(&body.0, actor.place());
     let tried = match wished {
         Ok(claim) => tried(&portal, &actor, &headers, &claim).await,
         Err(problem) => Err(problem),
     };
-    answered(tried.map(|outlook| told(&outlook)))
+    answered(tried.map(Forecast::of))
 }
 
 /// `POST /api/v1/workspaces/NAMESPACE/NAME/preview`, with the merge patch of a change.
@@ -53,12 +91,12 @@ pub(crate) async fn change(
     State(portal): State<Shared>,
     signed: SignedIn,
     headers: HeaderMap,
-    Path((namespace, name)): Path<(String, String)>,
-    body: Bytes,
-) -> Result<Json<Value>, Refusal> {
+    Path(Named { namespace, name }): Path<Named>,
+    body: Body<Patch>,
+) -> Result<Json<Forecast>, Refusal> {
     let actor = signed.actor(&portal).await?;
     let claim = v1::seen_claim(&portal, &actor.visible, &namespace, &name)?;
-    let patch = json!({"spec": {"parameters": document(&body)?}});
+    let patch = json!({"spec": {"parameters": body.0}});
     let who = &actor.who;
     let person = AsPerson::new(&portal.client, who, &namespace, request_id(&headers));
     answered(match person.try_to_patch(&name, &patch).await {
@@ -67,24 +105,26 @@ pub(crate) async fn change(
     })
 }
 
-async fn changed(portal: &Portal, claim: &Value, after: &Value) -> Result<Value, Problem> {
+async fn changed(portal: &Portal, claim: &Value, after: &Value) -> Result<Forecast, Problem> {
     let now = Timestamp::now();
     let Some((before, observed)) = portal.platform.composite(claim).await? else {
-        return Ok(told(&decided(portal, after).await?));
+        return Ok(Forecast::of(decided(portal, after).await?));
     };
     let mut wanted = before.clone();
     wanted["spec"]["parameters"] = after["spec"]["parameters"].clone();
     let change = (&before, &wanted);
     let (platform, kinds) = (&portal.platform, portal.kinds);
     let changed = outlook::change(platform, kinds, now, change, &observed).await?;
-    let mut told = told(&changed.outlook);
     // The portal sees machines of EC2. What happens to pods is told by the workspace itself.
-    if !observed.is_empty() {
-        told["effect"] = json!(changed.effect);
-        told["effectMessage"] = json!(changed.message);
-        told["isOn"] = json!(changed.is_on);
-    }
-    Ok(told)
+    let effect = (!observed.is_empty()).then_some(ChangeEffect {
+        effect: changed.effect,
+        effect_message: changed.message,
+        is_on: changed.is_on,
+    });
+    Ok(Forecast {
+        effect,
+        ..Forecast::of(changed.outlook)
+    })
 }
 
 /// Refuses a claim that the person may not create, or that the platform does not allow. The policy may have
@@ -123,19 +163,16 @@ async fn decided(portal: &Portal, claim: &Value) -> Result<Outlook, Problem> {
 }
 
 /// A wrong field is an answer, and not a failure of the preview.
-fn answered(tried: Result<Value, Problem>) -> Result<Json<Value>, Refusal> {
+fn answered(tried: Result<Forecast, Problem>) -> Result<Json<Forecast>, Refusal> {
     match tried.map_err(Problem::of_body) {
         Ok(told) => Ok(Json(told)),
-        Err(problem) if !problem.errors.is_empty() => Ok(Json(json!({"errors": problem.errors}))),
+        Err(problem) if !problem.errors.is_empty() => Ok(Json(Forecast {
+            errors: problem.errors,
+            outlook: None,
+            effect: None,
+        })),
         Err(problem) => Err(problem.into()),
     }
-}
-
-/// The outlook with its errors at the fields of the body.
-fn told(outlook: &Outlook) -> Value {
-    let mut told = json!(outlook);
-    told["errors"] = json!(violations(outlook));
-    told
 }
 
 fn violations(outlook: &Outlook) -> Vec<Violation> {

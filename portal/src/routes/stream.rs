@@ -14,6 +14,7 @@ use listening::metrics::Open;
 use portal_core::problem::Problem;
 use portal_core::ring::{Cursor, Resumed, Step};
 use portal_core::visible::Visible;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -29,8 +30,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const BATCH: usize = 64 * 1024;
 
 /// Where a page goes on.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(crate) struct From {
+    /// The version.
     #[serde(default)]
     since: u64,
 }

@@ -1,41 +1,45 @@
 //! The versioned API.
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::response::IntoResponse;
 use devctl_core::object::Kind;
 use devctl_core::workspace::Workspace;
-use function_preview::menu::menu;
+use function_preview::menu::{Menu, menu};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use portal_core::offer::offers;
 use portal_core::problem::Problem;
+use portal_core::shape::{Catalogue, Listed, Me, NewWorkspace, Whole};
 use portal_core::view::{self, Row};
 use portal_core::visible::Visible;
 use portal_core::wish;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::preview;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
+use crate::described::{Body, Named, Shaped};
 use crate::refusal::Refusal;
-use crate::request::{audit, document, request_id};
+use crate::request::{audit, request_id};
 use crate::rights::Actor;
 
 /// `GET /api/v1/me`: who the person is, for Kubernetes and here.
-pub(crate) async fn me(State(portal): State<Shared>, signed: SignedIn) -> Json<Value> {
+pub(crate) async fn me(
+    State(portal): State<Shared>,
+    signed: SignedIn,
+) -> Result<Json<Me>, Refusal> {
     let session = &signed.0.session;
-    let account = portal.rights.account(&session.person);
+    let account = portal.rights.account(&session.person).ok();
     let obstacle = portal.rights.obstacle(&session.person);
-    Json(json!({
-        "user": session.person.user,
-        "groups": session.person.groups,
-        "email": session.person.email,
-        "owner": account.as_ref().ok().map(|account| &account.owner),
-        "namespace": account.as_ref().ok().map(|account| account.namespace.as_str()),
-        "problem": obstacle.map(|none| none.to_string()),
-        "expiresAt": session.expires,
+    Ok(Json(Me {
+        user: session.person.user.clone(),
+        groups: session.person.groups.clone(),
+        email: session.person.email.clone(),
+        owner: account.as_ref().map(|account| account.owner.clone()),
+        namespace: account.map(|account| account.namespace.to_string()),
+        problem: obstacle.map(|none| none.to_string()),
+        expires_at: session.expires,
     }))
 }
 
@@ -43,14 +47,13 @@ pub(crate) async fn me(State(portal): State<Shared>, signed: SignedIn) -> Json<V
 pub(crate) async fn catalogue(
     State(portal): State<Shared>,
     _: SignedIn,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Catalogue<Menu>>, Refusal> {
     // A claim that names no Composition gets the platform's.
     let claim = json!({"kind": Kind::Claim.kind()});
-    let menu = menu(&portal.platform, Timestamp::now(), &claim).await?;
+    let ec2 = menu(&portal.platform, Timestamp::now(), &claim).await?;
     let flavors = portal.flavors.borrow();
-    Ok(Json(
-        json!({"offers": offers(flavors.values()), "ec2": menu}),
-    ))
+    let offers = offers(flavors.values());
+    Ok(Json(Catalogue { offers, ec2 }))
 }
 
 /// `GET /api/v1/workspaces`: the rows of all workspaces that the person sees, and the version from which
@@ -58,29 +61,36 @@ pub(crate) async fn catalogue(
 pub(crate) async fn list(
     State(portal): State<Shared>,
     signed: SignedIn,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Shaped<Listed>, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
     let state = portal.mirror.read().map_err(Problem::from)?;
     let rows: Vec<&Row> = state.rows(&visible).collect();
-    Ok(Json(json!({"version": state.ring.head(), "items": rows})))
+    let listed = json!({"version": state.ring.head(), "items": rows});
+    Ok(Shaped::of(StatusCode::OK, &listed))
 }
 
 /// `GET /api/v1/workspaces/NAMESPACE/NAME`: one workspace with its parameters and conditions.
 pub(crate) async fn show(
     State(portal): State<Shared>,
     signed: SignedIn,
-    Path((namespace, name)): Path<(String, String)>,
-) -> Result<Json<Value>, Refusal> {
+    Path(Named { namespace, name }): Path<Named>,
+) -> Result<Json<Whole>, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
     let claim = &seen_claim(&portal, &visible, &namespace, &name)?;
-    let part = |pointer: &str| claim.pointer(pointer).cloned().unwrap_or_default();
-    let mut shown = json!(Row::new(claim));
-    shown["parameters"] = view::parameters(claim).0;
-    shown["conditions"] = part("/status/conditions");
-    shown["lifecycle"] = part("/status/lifecycle");
-    shown["activity"] = part("/status/activity");
-    shown["cost"] = part("/status/cost");
-    Ok(Json(shown))
+    Ok(Json(Whole {
+        row: Row::new(claim),
+        parameters: view::parameters(claim).0,
+        conditions: status(claim, "conditions"),
+        lifecycle: status(claim, "lifecycle"),
+        activity: status(claim, "activity"),
+        cost: status(claim, "cost"),
+    }))
+}
+
+/// A part of a claim's status; none if it has none.
+fn status<T: DeserializeOwned>(claim: &Value, field: &str) -> Option<T> {
+    let part = claim.get("status")?.get(field)?;
+    serde_json::from_value(part.clone()).ok()
 }
 
 /// `POST /api/v1/workspaces`: `{name, parameters}`.
@@ -88,15 +98,15 @@ pub(crate) async fn create(
     State(portal): State<Shared>,
     signed: SignedIn,
     headers: HeaderMap,
-    body: Bytes,
-) -> Result<impl IntoResponse, Refusal> {
+    body: Body<NewWorkspace>,
+) -> Result<Shaped<Row>, Refusal> {
     let actor = signed.actor(&portal).await?;
-    let claim = wish::workspace(&document(&body)?, actor.place())?;
+    let claim = wish::workspace(&body.0, actor.place())?;
     let judged = preview::judged(&portal, &actor, &headers, &claim).await;
     judged.map_err(Problem::of_body)?;
     let created = created(&portal, &signed, &actor, &headers, &claim).await;
     let created = created.map_err(Problem::of_body)?;
-    Ok((StatusCode::CREATED, Json(json!(Row::new(&created)))))
+    Ok(Shaped::of(StatusCode::CREATED, &Row::new(&created)))
 }
 
 /// `DELETE /api/v1/workspaces/NAMESPACE/NAME`.
@@ -104,7 +114,7 @@ pub(crate) async fn remove(
     State(portal): State<Shared>,
     signed: SignedIn,
     headers: HeaderMap,
-    Path((namespace, name)): Path<(String, String)>,
+    Path(Named { namespace, name }): Path<Named>,
 ) -> Result<StatusCode, Refusal> {
     let actor = signed.actor(&portal).await?;
     removed(&portal, &signed, &actor, &headers, &namespace, &name).await?;
