@@ -46,13 +46,7 @@ class Browser:
         self, method: str, path: str, body: Any = None, **headers: str
     ) -> requests.Response:
         """A request of the portal's own page, as axios sends it."""
-        cookies = {cookie.name: cookie.value for cookie in self.http.cookies}
-        sent = {
-            "Origin": self.portal,
-            "Sec-Fetch-Site": "same-origin",
-            "X-XSRF-TOKEN": cookies.get("XSRF-TOKEN") or "",
-            **headers,
-        }
+        sent = {**self.own(), **headers}
         if body is not None:
             sent = {"Content-Type": "application/json", **sent}
         text = None if body is None else json.dumps(body)
@@ -60,6 +54,15 @@ class Browser:
         return self.http.request(
             method, f"{self.portal}{path}", data=text, headers=sent
         )
+
+    def own(self) -> dict[str, str]:
+        """The headers by which a request that writes is the portal's own."""
+        cookies = {cookie.name: cookie.value for cookie in self.http.cookies}
+        return {
+            "Origin": self.portal,
+            "Sec-Fetch-Site": "same-origin",
+            "X-XSRF-TOKEN": cookies.get("XSRF-TOKEN") or "",
+        }
 
     def version(self) -> int:
         number: int = self.get("/api/v1/workspaces").json()["version"]

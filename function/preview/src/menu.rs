@@ -48,10 +48,10 @@ pub struct OfferedType {
     #[serde(flatten)]
     pub description: Option<InstanceTypeDescription>,
     /// US dollars per hour on demand, by region.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hourly_usd: BTreeMap<String, f64>,
     /// US dollars per hour on the spot market, by region.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spot_hourly_usd: BTreeMap<String, f64>,
     /// Why the policy does not allow it; none if it does.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -54,7 +54,7 @@ pub struct Changed {
     /// The effect on the workspace.
     pub effect: Effect,
     /// Why, or what changes; empty if nothing does.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Whether it has a machine that runs or starts.
     pub is_on: bool,
@@ -74,7 +74,7 @@ pub struct Outlook {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<Obstacle>,
     /// What the platform says of it, although it is allowed.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notice: String,
     /// The machines that it may get, the preferred one first.
     pub machines: Vec<Machine>,

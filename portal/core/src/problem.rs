@@ -22,7 +22,7 @@ pub struct Problem {
     #[serde(skip)]
     pub retry_after: Option<u64>,
     /// The fields that are wrong.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<Violation>,
 }
 

@@ -40,7 +40,7 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssh: Option<String>,
     /// The host keys, each as `TYPE KEY`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_keys: Vec<String>,
     /// When it stops next.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub so_far_usd: Option<f64>,
     /// Whether Argo CD keeps the claim as it is in git.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_git: bool,
 }
 
