@@ -92,6 +92,26 @@ impl<'a> AsPerson<'a> {
         }
     }
 
+    /// A claim.
+    pub(crate) async fn get(&self, name: &str) -> Result<Value, Problem> {
+        let path = format!("{}/{name}", self.folder());
+        self.ask(Method::GET, &path, None).await
+    }
+
+    /// The events of a claim.
+    pub(crate) async fn events(&self, name: &str) -> Result<Vec<Value>, Problem> {
+        let path = format!(
+            "/api/v1/namespaces/{}/events?fieldSelector=involvedObject.kind%3D{}%2CinvolvedObject.name%3D{name}",
+            self.namespace,
+            Kind::Claim.kind()
+        );
+        let mut found = self.ask(Method::GET, &path, None).await?;
+        match found["items"].take() {
+            Value::Array(events) => Ok(events),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// Creates a claim.
     pub(crate) async fn create(&self, claim: &Value) -> Result<Value, Problem> {
         let path = format!("{}?{WRITTEN}", self.folder());

@@ -82,6 +82,11 @@ impl Followed {
         })
     }
 
+    /// A `DevUser`.
+    pub(crate) fn user(&self, name: &str) -> Option<Value> {
+        self.users.borrow().get(name).cloned()
+    }
+
     /// Whether the installed configuration has claims, and composites beside them.
     pub(crate) fn has_claims(&self) -> bool {
         let definitions = self.definitions.borrow();

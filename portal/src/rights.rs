@@ -126,6 +126,5 @@ impl Changes {
 }
 
 fn no_account(none: &NoAccount) -> Problem {
-    let title = "You have no workspaces here";
-    Problem::new(403, "no-account", title, none.to_string())
+    Problem::no_account(none.to_string())
 }

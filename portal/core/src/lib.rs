@@ -17,11 +17,14 @@
 pub mod account;
 pub mod bindings;
 pub mod identity;
+pub mod key;
 pub mod offer;
 pub mod origin;
 pub mod problem;
 pub mod ring;
+pub mod selection;
 pub mod shape;
+pub mod timeline;
 pub mod view;
 pub mod visible;
 pub mod wish;

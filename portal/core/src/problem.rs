@@ -56,6 +56,11 @@ impl Problem {
         problem
     }
 
+    /// The person has no account.
+    pub fn no_account(why: impl Into<String>) -> Self {
+        Self::new(403, "no-account", "You have no workspaces here", why)
+    }
+
     /// Nobody is signed in.
     pub fn signed_out() -> Self {
         let detail = "sign in at /login, and try again";

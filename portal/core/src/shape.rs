@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use api::cost::BudgetStatus;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::offer::Offer;
+use crate::timeline::Entry;
 use crate::view::Row;
 
 /// Who the person is, for Kubernetes and here.
@@ -39,6 +41,25 @@ pub struct Catalogue<Menu> {
     pub ec2: Menu,
 }
 
+/// Which workspaces a person wants to see.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct Selection {
+    /// Only those of a namespace.
+    pub namespace: Option<String>,
+    /// Only those of an owner.
+    pub owner: Option<String>,
+    /// Only those in a phase.
+    pub phase: Option<String>,
+    /// Only those with this text in their name.
+    pub q: Option<String>,
+    /// How many at most. Without it, all.
+    #[schemars(range(min = 1, max = 500))]
+    pub limit: Option<u16>,
+    /// Goes on after another answer: its `continue`.
+    #[serde(rename = "continue")]
+    pub after: Option<String>,
+}
+
 /// The workspaces that a person sees.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Listed {
@@ -46,6 +67,30 @@ pub struct Listed {
     pub version: u64,
     /// The workspaces.
     pub items: Vec<Row>,
+    /// There are more: the value of `continue` for the next question.
+    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// What has happened to a workspace.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Timeline {
+    /// What is known, the latest first.
+    pub entries: Vec<Entry>,
+    /// Why there are no events; none if there may be some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_events: Option<String>,
+}
+
+/// The person's budget of the month.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Budget {
+    /// US dollars of a month; none without a budget.
+    pub monthly_usd: Option<f64>,
+    /// What is spent and promised in this month; none before the function has counted.
+    pub status: Option<BudgetStatus>,
 }
 
 /// One workspace.

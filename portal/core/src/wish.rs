@@ -2,7 +2,6 @@
 
 use devctl_core::name::Name;
 use devctl_core::object::Kind;
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::account::Account;
@@ -17,12 +16,12 @@ const FIELDS: [&str; 3] = ["name", "namespace", "parameters"];
 const OWNER_IN_NAME: usize = 30;
 
 /// The claim for a body of the first API: `{owner, instanceType, opencvVersion}`. The owner is the
-/// person's own e-mail address, or the name of their `DevUser`.
+/// person's own e-mail address, or the name of their `DevUser`. `suffix` makes the name one of its own.
 pub fn plain(
     body: &Value,
     person: &Person,
     account: &Account,
-    now: Timestamp,
+    suffix: &str,
 ) -> Result<Value, Problem> {
     let fields = object(body, &PLAIN)?;
     let owner = text(fields, "owner")?.unwrap_or_default();
@@ -51,7 +50,7 @@ pub fn plain(
         .filter(kept)
         .take(OWNER_IN_NAME)
         .collect();
-    let name = format!("ws-{short}-{}", now.as_millisecond());
+    let name = format!("ws-{short}-{suffix}");
     Ok(claim(&name, account, parameters))
 }
 
@@ -182,8 +181,7 @@ mod tests {
 
     fn plainly(body: &Value) -> Result<Value, Problem> {
         let (person, account) = alice();
-        let now = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
-        plain(body, &person, &account, now)
+        plain(body, &person, &account, "1700000000123")
     }
 
     #[test]
@@ -224,9 +222,8 @@ mod tests {
     fn an_address_that_is_not_verified_is_nobodys() {
         let (mut person, account) = alice();
         person.email = None;
-        let now = Timestamp::UNIX_EPOCH;
         let body = json!({"owner": "alice@acme.io"});
-        assert!(plain(&body, &person, &account, now).is_err());
+        assert!(plain(&body, &person, &account, "x").is_err());
     }
 
     #[test]

@@ -4,12 +4,13 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::{delete_with, get_with, post_with};
 use aide::openapi::{Info, OpenApi};
 use aide::transform::TransformOperation;
+use api::cost::CostStatus;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use axum::routing::Router;
 use function_preview::menu::Menu;
 use http::header::CONTENT_TYPE;
-use portal_core::shape::{Catalogue, Listed, Me, PlainRow, Whole};
+use portal_core::shape::{Budget, Catalogue, Listed, Me, PlainRow, Timeline, Whole};
 use portal_core::view::Row;
 use serde_json::Value;
 
@@ -95,6 +96,13 @@ fn platform() -> ApiRouter<Shared> {
             }),
         )
         .api_route(
+            "/api/v1/budget",
+            get_with(v1::budget, |op| {
+                op.summary("The person's own budget of the month")
+                    .response::<200, Json<Budget>>()
+            }),
+        )
+        .api_route(
             "/api/v1/schemas/workspace",
             get_with(preview::schema, |op| {
                 op.summary("The schema of the parameters, as the cluster has it")
@@ -155,6 +163,20 @@ fn workspaces() -> ApiRouter<Shared> {
             post_with(preview::change, |op| {
                 op.summary("What a change of the parameters would do")
                     .response::<200, Json<preview::Forecast>>()
+            }),
+        )
+        .api_route(
+            "/api/v1/workspaces/{namespace}/{name}/timeline",
+            get_with(v1::timeline, |op| {
+                op.summary("What has happened to a workspace, as far as it is still known")
+                    .response::<200, Json<Timeline>>()
+            }),
+        )
+        .api_route(
+            "/api/v1/workspaces/{namespace}/{name}/cost",
+            get_with(v1::cost, |op| {
+                op.summary("What a workspace costs")
+                    .response::<200, Json<Option<CostStatus>>>()
             }),
         )
         .merge(runs())

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::creation::Creation;
 use super::v1;
 use crate::app::{Shared, SignedIn};
 use crate::described::{Body, Shaped};
@@ -46,8 +47,12 @@ pub(crate) async fn create(
     let actor = signed.actor(&portal).await?;
     let person = signed.person();
     let account = actor.own_account(person)?;
-    let claim = wish::plain(&body?.0, person, account, Timestamp::now())?;
-    let created = v1::created(&portal, &signed, &actor, &headers, &claim).await?;
+    let body = body?.0;
+    let creation = Creation::of(&portal, &signed, &actor, &headers, &body)?;
+    let now = Timestamp::now().as_millisecond().to_string();
+    let suffix = creation.suffix().unwrap_or(&now);
+    let claim = wish::plain(&body, person, account, suffix)?;
+    let created = creation.unjudged(claim).await?;
     Ok(Shaped::of(StatusCode::ACCEPTED, &created))
 }
 

@@ -1,7 +1,8 @@
 //! The versioned API.
 
+use api::cost::CostStatus;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use devctl_core::object::Kind;
 use devctl_core::workspace::Workspace;
 use function_preview::menu::{Menu, menu};
@@ -9,14 +10,16 @@ use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use portal_core::offer::offers;
 use portal_core::problem::Problem;
-use portal_core::shape::{Catalogue, Listed, Me, NewWorkspace, Whole};
+use portal_core::selection::{self, Page};
+use portal_core::shape::{Budget, Catalogue, Listed, Me, NewWorkspace, Selection, Timeline, Whole};
+use portal_core::timeline;
 use portal_core::view::{self, Row};
 use portal_core::visible::Visible;
 use portal_core::wish;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::preview;
+use super::creation::Creation;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::described::{Body, Named, Shaped};
@@ -61,11 +64,15 @@ pub(crate) async fn catalogue(
 pub(crate) async fn list(
     State(portal): State<Shared>,
     signed: SignedIn,
+    Query(wanted): Query<Selection>,
 ) -> Result<Shaped<Listed>, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
     let state = portal.mirror.read().map_err(Problem::from)?;
-    let rows: Vec<&Row> = state.rows(&visible).collect();
-    let listed = json!({"version": state.ring.head(), "items": rows});
+    let Page { rows, next } = selection::page(state.rows(&visible), &wanted)?;
+    let mut listed = json!({"version": state.ring.head(), "items": rows});
+    if let Some(next) = next {
+        listed["continue"] = next.into();
+    }
     Ok(Shaped::of(StatusCode::OK, &listed))
 }
 
@@ -87,6 +94,55 @@ pub(crate) async fn show(
     }))
 }
 
+/// `GET /api/v1/workspaces/NAMESPACE/NAME/timeline`: what has happened, as far as it is still known.
+pub(crate) async fn timeline(
+    State(portal): State<Shared>,
+    signed: SignedIn,
+    headers: HeaderMap,
+    Path(Named { namespace, name }): Path<Named>,
+) -> Result<Json<Timeline>, Refusal> {
+    let actor = signed.actor(&portal).await?;
+    let claim = seen_claim(&portal, &actor.visible, &namespace, &name)?;
+    let request = request_id(&headers);
+    let person = AsPerson::new(&portal.client, &actor.who, &namespace, request);
+    let (events, without_events) = match person.events(&name).await {
+        Ok(events) => (events, None),
+        Err(problem) => (Vec::new(), Some(problem.detail)),
+    };
+    Ok(Json(Timeline {
+        entries: timeline::timeline(&claim, &events),
+        without_events,
+    }))
+}
+
+/// `GET /api/v1/workspaces/NAMESPACE/NAME/cost`: what it costs, as the claim says.
+pub(crate) async fn cost(
+    State(portal): State<Shared>,
+    signed: SignedIn,
+    Path(Named { namespace, name }): Path<Named>,
+) -> Result<Json<Option<CostStatus>>, Refusal> {
+    let visible = portal.rights.visible(signed.person()).await;
+    let claim = seen_claim(&portal, &visible, &namespace, &name)?;
+    Ok(Json(status(&claim, "cost")))
+}
+
+/// `GET /api/v1/budget`: the person's own budget of the month.
+pub(crate) async fn budget(
+    State(portal): State<Shared>,
+    signed: SignedIn,
+) -> Result<Json<Budget>, Refusal> {
+    let account = portal.rights.account(signed.person());
+    let owner = account
+        .map_err(|none| Problem::no_account(none.to_string()))?
+        .owner;
+    let user = portal.platform.user(&owner).unwrap_or_default();
+    let monthly_usd = user.pointer("/spec/budget/monthlyUsd");
+    Ok(Json(Budget {
+        monthly_usd: monthly_usd.and_then(Value::as_f64),
+        status: status(&user, "budget"),
+    }))
+}
+
 /// A part of a claim's status; none if it has none.
 fn status<T: DeserializeOwned>(claim: &Value, field: &str) -> Option<T> {
     let part = claim.get("status")?.get(field)?;
@@ -101,11 +157,9 @@ pub(crate) async fn create(
     body: Body<NewWorkspace>,
 ) -> Result<Shaped<Row>, Refusal> {
     let actor = signed.actor(&portal).await?;
+    let creation = Creation::of(&portal, &signed, &actor, &headers, &body.0)?;
     let claim = wish::workspace(&body.0, actor.place())?;
-    let judged = preview::judged(&portal, &actor, &headers, &claim).await;
-    judged.map_err(Problem::of_body)?;
-    let created = created(&portal, &signed, &actor, &headers, &claim).await;
-    let created = created.map_err(Problem::of_body)?;
+    let created = creation.judged(claim).await.map_err(Problem::of_body)?;
     Ok(Shaped::of(StatusCode::CREATED, &Row::new(&created)))
 }
 
@@ -119,27 +173,6 @@ pub(crate) async fn remove(
     let actor = signed.actor(&portal).await?;
     removed(&portal, &signed, &actor, &headers, &namespace, &name).await?;
     Ok(StatusCode::ACCEPTED)
-}
-
-/// Creates a claim as the person. Returns it when the person's next list has it.
-pub(super) async fn created(
-    portal: &Portal,
-    signed: &SignedIn,
-    actor: &Actor,
-    headers: &HeaderMap,
-    claim: &Value,
-) -> Result<Value, Problem> {
-    let request = request_id(headers);
-    let workspace = Workspace::new(claim);
-    let answer = AsPerson::new(&portal.client, &actor.who, workspace.namespace(), request)
-        .create(claim)
-        .await;
-    let object = workspace.reference().to_string();
-    let problem = answer.as_ref().err();
-    audit(signed.person(), request, "create", &object, problem);
-    let created = answer?;
-    portal.mirror.has(&created).await;
-    Ok(view::without_managed_fields(created))
 }
 
 /// Deletes a claim as the person.

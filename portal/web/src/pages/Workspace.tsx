@@ -5,7 +5,9 @@ import { dollars } from "../money";
 import { text } from "../text";
 import { Change } from "./Change";
 import { Command } from "./Command";
+import { Until } from "../Until";
 import { Phase } from "./Phase";
+import { Timeline } from "./Timeline";
 
 type Condition = {
   type: string;
@@ -38,6 +40,7 @@ export function Workspace({ row, name, onNote }: Props) {
       <Cost row={row} />
       <Change key={row.uid} row={row} onNote={onNote} />
       <Conditions row={row} />
+      <Timeline row={row} />
     </article>
   );
 }
@@ -81,9 +84,15 @@ function Run({ row, onNote }: { row: Row; onNote: (note: string) => void }) {
     <section aria-labelledby="run">
       <h3 id="run">{text.lifecycle}</h3>
       <p>
-        {row.stopsAt
-          ? text.stopsIn(new Date(row.stopsAt).toLocaleString(), row.stopsBecause ?? "")
-          : text.stopsNever}
+        {row.stopsAt ? (
+          <>
+            {text.stopsNext}
+            <Until time={row.stopsAt} />
+            {text.stopsAt(new Date(row.stopsAt).toLocaleString(), row.stopsBecause ?? "")}
+          </>
+        ) : (
+          text.stopsNever
+        )}
       </p>
       <Extension row={row} />
       {problem && <p role="alert">{problem}</p>}

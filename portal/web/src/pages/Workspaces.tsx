@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { type Row, ask, said } from "../api";
 import { dollars } from "../money";
+import { Until } from "../Until";
 import { text } from "../text";
 import { Phase } from "./Phase";
 
@@ -59,7 +60,7 @@ function Line({ row, onRemove }: { row: Row; onRemove: (row: Row) => void }) {
       <td>{row.machine}</td>
       <td>{row.hourlyUsd !== undefined && text.perHour(dollars(row.hourlyUsd))}</td>
       <td>
-        {row.stopsAt && <time dateTime={row.stopsAt}>{new Date(row.stopsAt).toLocaleString()}</time>}
+        {row.stopsAt && <Until time={row.stopsAt} />}
       </td>
       <td>{row.phase === "Ready" && row.ssh && <code>{row.ssh}</code>}</td>
       <td>
