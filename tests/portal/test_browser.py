@@ -215,7 +215,7 @@ def test_a_person_reads_price_and_stop_before_anything_exists(
     told = page.get_by_role("region", name="What you get")
     # The policy of the examples lets nobody in who names no network.
     expect(told.get_by_role("alert")).to_contain_text("nobody can connect")
-    page.get_by_label("Allowed cidrs").fill("203.0.113.0/24")
+    page.get_by_label("Allowed CIDRs").fill("203.0.113.0/24")
     expect(told).to_contain_text("at most $0.53 an hour, $37.87 for the longest run")
     expect(told).to_contain_text("after 72h at the latest, after 2h without use")
     expect(told.get_by_role("alert")).to_have_count(0)

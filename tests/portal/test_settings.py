@@ -85,7 +85,7 @@ def test_a_change_that_the_platform_does_not_allow_is_marked(page: Page) -> None
     field.fill("900d")
     expect(field).to_have_attribute("aria-invalid", "true")
     # The API server refuses it when it is saved.
-    cidrs = page.get_by_label("Allowed cidrs")
+    cidrs = page.get_by_label("Allowed CIDRs")
     cidrs.fill("no network")
     page.get_by_role("button", name="Save").click()
     expect(cidrs).to_have_attribute("aria-invalid", "true")
@@ -133,7 +133,7 @@ def test_a_policy_that_changes_after_the_preview_refuses_the_workspace_with_word
     page.goto(f"{portal}/")
     page.locator("#name").fill("late")
     page.get_by_label("Machine", exact=True).select_option("type/g5.xlarge")
-    page.get_by_label("Allowed cidrs").fill("203.0.113.0/24")
+    page.get_by_label("Allowed CIDRs").fill("203.0.113.0/24")
     told = page.get_by_role("region", name="What you get")
     expect(told).to_contain_text("at most $1.01 an hour")
     composition = crossplane.composition("gpudevworkspaces")

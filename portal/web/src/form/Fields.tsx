@@ -30,7 +30,7 @@ export function Fields({ schema, pointer, ...rest }: Props) {
     .map((field) =>
       isGroup(field.schema) ? (
         <fieldset key={field.pointer}>
-          <legend>{title(field.name)}</legend>
+          <legend>{title(field.name, text.spellings)}</legend>
           <small>{summary(field.schema.description)}</small>
           <Fields schema={field.schema} pointer={field.pointer} {...rest} />
         </fieldset>
@@ -52,7 +52,7 @@ export function One({ field: { pointer, name, schema }, values, errors, onChange
     onChange: (event: { target: { value: string } }) => onChange(pointer, event.target.value),
   };
   return (
-    <Labelled id={pointer} label={title(name)} help={summary(schema.description)} errors={found}>
+    <Labelled id={pointer} label={title(name, text.spellings)} help={summary(schema.description)} errors={found}>
       <Control schema={schema} attributes={attributes} />
     </Labelled>
   );

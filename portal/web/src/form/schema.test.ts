@@ -47,7 +47,11 @@ test("an error is at its field, or at the field that it is in, and never lost", 
 });
 
 test("a field is told in words", () => {
-  expect(title("stopAfterIdle")).toBe("Stop after idle");
+  const spellings = { cidrs: "CIDRs", opencv: "OpenCV", gib: "GiB" };
+  expect(title("stopAfterIdle", spellings)).toBe("Stop after idle");
+  expect(title("allowedCidrs", spellings)).toBe("Allowed CIDRs");
+  expect(title("opencvVersion", spellings)).toBe("OpenCV version");
+  expect(title("sizeGiB", spellings)).toBe("Size GiB");
   expect(summary("AWS region, for example `eu-west-1`.\nIt is\nkept. More.")).toBe(
     "AWS region, for example eu-west-1.",
   );

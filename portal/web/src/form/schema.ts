@@ -87,10 +87,15 @@ export function pointers(schema: Schema, pointer: string): string[] {
   );
 }
 
-// "allowedCidrs" as people write it: "Allowed cidrs".
-export function title(name: string): string {
-  const words = name.replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2").toLowerCase();
-  return words.charAt(0).toUpperCase() + words.slice(1);
+// "allowedCidrs" as people write it: "Allowed CIDRs". `spellings` has the words with a spelling of their own.
+export function title(name: string, spellings: Readonly<Record<string, string>>): string {
+  const words = name
+    .replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .replace(/Gi B$/, "GiB")
+    .split(" ")
+    .map((word) => spellings[word.toLowerCase()] ?? word.toLowerCase());
+  const all = words.join(" ");
+  return all.charAt(0).toUpperCase() + all.slice(1);
 }
 
 // The first sentence of a description, without the marks of code.

@@ -79,18 +79,22 @@ function Editing({ row, onNote, onEnd }: Props & { onEnd: () => void }) {
   const rest = elsewhere(errors, pointers(known.schema, ROOT));
   return (
     <form onSubmit={save} noValidate>
-      <Fields
-        schema={known.schema}
-        pointer={ROOT}
-        without={FIXED}
-        values={values}
-        errors={errors}
-        onChange={(pointer, value) => {
-          setRefused([]);
-          setValues((before) => ({ ...before, [pointer]: value }));
-        }}
-      />
-      {outlook && <Forecast outlook={outlook} />}
+      <div className="wish">
+        <div className="settings">
+          <Fields
+            schema={known.schema}
+            pointer={ROOT}
+            without={FIXED}
+            values={values}
+            errors={errors}
+            onChange={(pointer, value) => {
+              setRefused([]);
+              setValues((before) => ({ ...before, [pointer]: value }));
+            }}
+          />
+        </div>
+        {outlook && <Forecast outlook={outlook} />}
+      </div>
       {rest.length > 0 && <p role="alert">{rest.join("; ")}</p>}
       {isOutdated && (
         <p role="alert">

@@ -65,27 +65,31 @@ export function Create({ me, onNote }: Props) {
     <section aria-labelledby="create">
       <h2 id="create">{text.create}</h2>
       <form onSubmit={create} noValidate>
-        <Plain id="name" label={text.createName} help={text.createNameHelp} {...shared} />
-        {me && !me.namespace && (
-          <Plain
-            id="namespace"
-            label={text.createNamespace}
-            help={text.createNamespaceHelp}
-            {...shared}
-          />
-        )}
-        <Machine
-          catalogue={catalogue}
-          value={machine}
-          errors={MACHINE.flatMap((pointer) => complaints(errors, pointer))}
-          onChange={(value) => {
-            setRefused([]);
-            setMachine(value);
-          }}
-        />
-        {schema && <First schema={schema} {...shared} />}
-        {schema && <More schema={schema} {...shared} />}
-        {outlook && <Forecast outlook={outlook} />}
+        <div className="wish">
+          <div>
+            <Plain id="name" label={text.createName} help={text.createNameHelp} {...shared} />
+            {me && !me.namespace && (
+              <Plain
+                id="namespace"
+                label={text.createNamespace}
+                help={text.createNamespaceHelp}
+                {...shared}
+              />
+            )}
+            <Machine
+              catalogue={catalogue}
+              value={machine}
+              errors={MACHINE.flatMap((pointer) => complaints(errors, pointer))}
+              onChange={(value) => {
+                setRefused([]);
+                setMachine(value);
+              }}
+            />
+            {schema && <First schema={schema} {...shared} />}
+            {schema && <More schema={schema} {...shared} />}
+          </div>
+          {outlook && <Forecast outlook={outlook} />}
+        </div>
         {rest.length > 0 && <p role="alert">{rest.join("; ")}</p>}
         <button disabled={isBusy}>{isBusy ? text.creating : text.createButton}</button>
       </form>
@@ -116,7 +120,9 @@ function More({ schema, ...shared }: Shared & { schema: Schema }) {
   return (
     <details open={isOpen || isWrong} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{text.more}</summary>
-      <Fields schema={schema} pointer={ROOT} without={without} {...shared} />
+      <div className="settings">
+        <Fields schema={schema} pointer={ROOT} without={without} {...shared} />
+      </div>
     </details>
   );
 }
