@@ -53,8 +53,11 @@ def platform_policy(cluster: Cluster, limits: None, booting_policy: Object) -> N
     """Instances that boot, for claims that name no Composition and no networks: the portal's do
     not."""
     policy = {**booting_policy, "defaults": {"sshCidrs": [HOST_NETWORK]}}
-    of = (CLAIMS if is_namespaced(cluster) else cluster.composites).split(".")[0]
-    variants.composition(cluster, of, policy, of)
+    if is_namespaced(cluster):
+        name, of = "gpudevworkspaceclaims", "namespaced/gpudevworkspaceclaims"
+    else:
+        name = of = "gpudevworkspaces"
+    variants.composition(cluster, name, policy, of)
     for_users(cluster, "Bastion")
 
 
