@@ -23,8 +23,8 @@ use tracing::debug;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long the portal serves after it is told to end. Kubernetes tells the proxies of the Service at the same
-/// moment, so some people still come.
-const FAREWELL: Duration = Duration::from_secs(3);
+/// moment, and a busy node takes some seconds to follow. Pods have 30 seconds.
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]

@@ -59,7 +59,8 @@ def signs_in(page: Page, name: str) -> None:
     """From the portal's page to dex and back, by keyboard alone."""
     page.get_by_role("link", name="Sign in").focus()
     page.keyboard.press("Enter")
-    page.wait_for_selector("input[name=login]")
+    # dex gives its field the focus when the page is there.
+    page.wait_for_selector("input[name=login]:focus")
     page.keyboard.type(f"{name}@acme.io")
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,11 @@ def platform_policy(cluster: Cluster, limits: None, booting_policy: Object) -> N
     """Instances that boot, for claims that name no Composition and no networks: the portal's do
     not."""
     policy = {**booting_policy, "defaults": {"sshCidrs": [HOST_NETWORK]}}
-    of = (CLAIMS if is_namespaced(cluster) else cluster.composites).split(".")[0]
-    variants.composition(cluster, of, policy, of)
+    if is_namespaced(cluster):
+        name, of = "gpudevworkspaceclaims", "namespaced/gpudevworkspaceclaims"
+    else:
+        name = of = "gpudevworkspaces"
+    variants.composition(cluster, name, policy, of)
     for_users(cluster, "Bastion")
 
 
@@ -151,26 +155,27 @@ def thief(portal: Installation) -> Thief:
 
 @pytest.fixture
 def tabs(chromium: Chromium, sign_in: SignIn) -> Iterator[list[Page]]:
-    """Two browsers of alice, with two tabs each."""
-    people, opened = [], []
-    for _ in range(2):
-        context = chromium.new_context(ignore_https_errors=True)
-        person = Person(context, sign_in.portal)
-        people.append(person)
-        page = person.opens()
-        signs_in(page, "alice")
-        opened += [page, person.opens()]
-    for tab in opened:
-        expect(tab.get_by_text("You have no workspaces yet")).to_be_visible()
-        tab.evaluate("window.isTheSame = true")
-    yield opened
-    for tab in opened:
-        assert tab.evaluate("window.isTheSame"), "the page was loaded again"
-    for person in people:
-        person.context.close()
-        # What the network refuses is an error for the console, too.
-        broken = [one for one in person.reports if "Content Security Policy" in one]
-        assert broken == []
+    """Two browsers of alice, with two tabs each. Nobody loads a page again."""
+    opened: list[Page] = []
+    with ExitStack() as contexts:
+        people = []
+        for _ in range(2):
+            context = chromium.new_context(ignore_https_errors=True)
+            person = Person(contexts.enter_context(context), sign_in.portal)
+            people.append(person)
+            page = person.opens()
+            signs_in(page, "alice")
+            opened += [page, person.opens()]
+        for tab in opened:
+            expect(tab.get_by_text("You have no workspaces yet")).to_be_visible()
+            tab.evaluate("window.isTheSame = true")
+        yield opened
+        for tab in opened:
+            assert tab.evaluate("window.isTheSame"), "the page was loaded again"
+        for person in people:
+            # What the network refuses is an error for the console, too.
+            reports = person.reports
+            assert [one for one in reports if "Content Security Policy" in one] == []
 
 
 @pytest.fixture(autouse=True)

@@ -137,7 +137,7 @@ class Installation:
         where = ("deployment/gpu-portal", "-n", NAMESPACE)
         self.cluster.kubectl("rollout", "restart", *where)
         self.await_replicas()
-        until("old pods to be gone", lambda: self.all() == self.pods(), 20)
+        until("old pods to be gone", lambda: self.all() == self.pods(), 25)
 
     def await_replicas(self) -> None:
         self.cluster.kubectl(

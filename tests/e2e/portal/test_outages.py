@@ -112,21 +112,24 @@ def test_nobodys_request_fails_while_the_portal_is_updated(
     portal: Installation, signed_in: Callable[[str], Browser]
 ) -> None:
     bob = signed_in("bob")
-    answers: list[int] = []
+    answers: list[int | str] = []
     is_over = threading.Event()
 
     def ask() -> None:
         while not is_over.is_set():
             # A connection of its own, as of one more person.
             bob.http.close()
-            answers.append(bob.get("/api/v1/me", timeout=10).status_code)
+            try:
+                answers.append(bob.get("/api/v1/me", timeout=10).status_code)
+            except OSError as error:
+                answers.append(str(error))
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     portal.restart()
     is_over.set()
     asking.join(30)
-    assert len(answers) > 50 and set(answers) == {200}
+    assert set(answers) == {200} and len(answers) > 50
 
 
 def test_all_tabs_of_a_browser_have_one_stream(
@@ -139,4 +142,4 @@ def test_all_tabs_of_a_browser_have_one_stream(
     create(first, "everywhere")
     for tab in tabs:
         expect(tab.get_by_role("row", name="everywhere")).to_be_visible()
-    assert portal.measured("gpu_portal_streams") == 1
+    until("one stream", lambda: portal.measured("gpu_portal_streams") == 1, 10)
