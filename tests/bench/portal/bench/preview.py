@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from cluster import KEY
 from people import Browser
 
 from bench import load
@@ -16,7 +17,7 @@ WISH: dict[str, Any] = {
     "name": "vision",
     "parameters": {
         "instanceType": "g4dn.xlarge",
-        "ssh": {"allowedCidrs": ["203.0.113.0/24"]},
+        "ssh": {"allowedCidrs": ["203.0.113.0/24"], "publicKeys": [KEY]},
     },
 }
 

@@ -23,7 +23,7 @@ BFF = Path(__file__).parents[1] / "bff"
 # The person with all the claims that are read, and how many browsers they have: the portal lets a
 # session read fifty times a second.
 TEAM = "team"
-READERS = 100
+READERS = 250
 # How many browsers each of the others has: so many see each of their changes.
 BROWSERS_EACH = 10
 # How many sign in at the same time.

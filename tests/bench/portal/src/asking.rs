@@ -109,7 +109,7 @@ impl Question {
             None => (Method::GET, Vec::new()),
         };
         Ok(Self {
-            server: Server::new(address, arguments.authority.as_ref())?,
+            server: Server::new(address, arguments.authority.as_deref())?,
             path: address.path().to_owned(),
             method,
             body: body.into(),

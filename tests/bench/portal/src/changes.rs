@@ -100,7 +100,7 @@ impl Claims {
             .parse()?;
         Ok(Written {
             state: State { claim, version, at },
-            took: self.clock.now() - at,
+            took: self.clock.since(at),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The claims of the benchmark, as the platform would have them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::{
@@ -43,7 +43,7 @@ struct Template {
 }
 
 /// A client of the API server, as the administrator.
-pub(crate) async fn client(kubeconfig: &PathBuf) -> Outcome<Client> {
+pub(crate) async fn client(kubeconfig: &Path) -> Outcome<Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)

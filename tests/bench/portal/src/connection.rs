@@ -1,6 +1,6 @@
 //! Connections to a server, with and without TLS.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -38,7 +38,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// The server of an address. `authorities` is the file with the certificate authority of TLS.
-    pub(crate) fn new(address: &Uri, authorities: Option<&PathBuf>) -> Outcome<Self> {
+    pub(crate) fn new(address: &Uri, authorities: Option<&Path>) -> Outcome<Self> {
         let host = address.host().ok_or("the address has no host")?;
         let port = address.port_u16().ok_or("the address has no port")?;
         let mut known = RootCertStore::empty();
@@ -59,7 +59,7 @@ impl Server {
         })
     }
 
-    /// A request of HTTP/1.1.
+    /// A connection of HTTP/1.1.
     pub(crate) async fn http1(&self) -> Outcome<http1::SendRequest<Body>> {
         let stream = self.tcp().await?;
         let Some(known) = &self.tls else {

@@ -143,7 +143,7 @@ impl Crowd {
             tokio::time::sleep(COMING).await;
         }
         let absent = self.until_all(|seen, _| seen.lock().live.is_some()).await;
-        let seconds = (self.clock.now() - begun).as_secs_f64();
+        let seconds = self.clock.since(begun).as_secs_f64();
         Ok(json!({"browsers": self.browsers.len(), "absent": absent, "seconds": seconds}))
     }
 
@@ -178,7 +178,7 @@ impl Crowd {
     async fn flood(&self, changes: usize, claims: usize) -> Outcome<Value> {
         let begun = self.clock.now();
         let written = self.claims.at_once(changes, claims).await?;
-        let seconds = (self.clock.now() - begun).as_secs_f64();
+        let seconds = self.clock.since(begun).as_secs_f64();
         let behind = self.until_all_know(&written).await;
         Ok(json!({"changes": written.len(), "seconds": seconds, "behind": behind}))
     }

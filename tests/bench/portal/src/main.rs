@@ -17,7 +17,7 @@ mod seen;
 mod statistics;
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -60,7 +60,7 @@ async fn main() -> ExitCode {
 }
 
 /// Reads a file of JSON.
-fn read<T: serde::de::DeserializeOwned>(path: &PathBuf) -> Outcome<T> {
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Outcome<T> {
     let named = |error: &dyn Error| format!("{}: {error}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
     Ok(serde_json::from_str(&text).map_err(|error| named(&error))?)

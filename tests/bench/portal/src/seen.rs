@@ -18,6 +18,11 @@ impl Clock {
     pub(crate) fn now(self) -> Duration {
         self.0.elapsed()
     }
+
+    /// The time since a moment.
+    pub(crate) fn since(self, moment: Duration) -> Duration {
+        self.now().saturating_sub(moment)
+    }
 }
 
 /// The numbers of the claims that change, by namespace and name.
