@@ -1,5 +1,7 @@
 //! Serves HTTP over TLS.
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,8 +17,9 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tracing::debug;
 
 /// How long a client may take until TLS is established, and for the headers of a request.
@@ -25,6 +28,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the portal serves after it is told to end. Kubernetes tells the proxies of the Service at the same
 /// moment, and a busy node takes some seconds to follow. Pods have 30 seconds.
 const FAREWELL: Duration = Duration::from_secs(10);
+
+/// How many clients may be on their way to TLS. A new client takes the place of the one that is on its way for
+/// longest: an honest one is there after some milliseconds.
+const ARRIVING: usize = 1024;
+/// How many connections there may be. Each costs some 15 KiB.
+const CONNECTIONS: usize = 6144;
 
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
@@ -76,31 +85,55 @@ async fn accept_all(
     ending: &watch::Sender<()>,
 ) {
     let errors = Pace::default();
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut arriving = VecDeque::with_capacity(ARRIVING);
     loop {
         let (stream, peer) = accept(listener, &errors).await;
+        if arriving.len() == ARRIVING {
+            // Who has arrived already does not notice.
+            arriving.pop_front();
+        }
+        let (stays, gives_way) = oneshot::channel::<Infallible>();
+        arriving.push_back(stays);
         let (tls, router, ending) = (tls.clone(), router.clone(), ending.subscribe());
+        let places = Arc::clone(&places);
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, tls, router, ending).await {
+            let ended = async {
+                let stream = established(stream, &tls, gives_way).await?;
+                let full = || "there are too many connections".to_owned();
+                let _place = places.try_acquire_owned().map_err(|_| full())?;
+                connection(stream, router, ending).await
+            };
+            if let Err(error) = ended.await {
                 debug!(%peer, error, "a connection ended");
             }
         });
     }
 }
 
-async fn connection(
+/// The connection of a client with TLS, unless another client takes its place before.
+async fn established(
     stream: TcpStream,
-    tls: TlsAcceptor,
-    router: Router,
-    mut ending: watch::Receiver<()>,
-) -> Result<(), String> {
+    tls: &TlsAcceptor,
+    gives_way: oneshot::Receiver<Infallible>,
+) -> Result<TlsStream<TcpStream>, String> {
     // A message of the stream of changes is smaller than a packet, and nobody waits for more.
     stream
         .set_nodelay(true)
         .map_err(|error| error.to_string())?;
-    let established = tokio::time::timeout(PATIENCE, tls.accept(stream)).await;
-    let stream = established
-        .map_err(|_| "TLS took too long".to_owned())?
-        .map_err(|error| error.to_string())?;
+    tokio::select! {
+        arrived = tokio::time::timeout(PATIENCE, tls.accept(stream)) => arrived
+            .map_err(|_| "TLS took too long".to_owned())?
+            .map_err(|error| error.to_string()),
+        _ = gives_way => Err("TLS took too long for the number of clients".to_owned()),
+    }
+}
+
+async fn connection(
+    stream: TlsStream<TcpStream>,
+    router: Router,
+    mut ending: watch::Receiver<()>,
+) -> Result<(), String> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()

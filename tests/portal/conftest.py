@@ -1,6 +1,7 @@
 """The portal with a real API server and a real provider of identities, without Crossplane."""
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -58,12 +59,18 @@ def start(cluster: Cluster, token: str, places: Places) -> Start:
 
 
 @pytest.fixture(scope="session")
-def portal(
+def process(
     places: Places, dex: str, start: Start, authentication: Path
-) -> Iterator[str]:
+) -> Iterator[subprocess.Popen[str]]:
+    """The portal's process."""
     ports = (places.portal_port, "portal", places.metrics_port)
-    with start(authentication, *ports):
-        yield places.portal
+    with start(authentication, *ports) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def portal(places: Places, process: subprocess.Popen[str]) -> str:
+    return places.portal
 
 
 @pytest.fixture(scope="session")
