@@ -13,8 +13,10 @@ use std::fs;
 
 use function_gpu_workspace::kinds::KINDS;
 use function_preview::Effect;
-use function_preview::outlook::{self, Changed, Outlook, Platform, outlook};
+use function_preview::outlook::{Changed, Outlook};
+use function_preview::platform::Platform;
 use function_preview::selection::selects;
+use function_preview::wish::{self, outlook};
 use function_runtime::requirement::Requirement;
 use futures::executor::block_on;
 use serde_json::{Value, json};
@@ -86,7 +88,7 @@ fn changed(name: &str, patch: &Value) -> Changed {
         others: Vec::new(),
     };
     let observed = observed(&request);
-    block_on(outlook::change(
+    block_on(wish::change(
         &platform,
         KINDS,
         case::now(),
@@ -315,7 +317,7 @@ fn the_composite_of_a_claim_has_its_parameters_and_its_origin() {
         "metadata": {"namespace": "dev-alice", "name": "vision", "uid": "u"},
         "spec": {"parameters": {"flavor": "t4"}},
     });
-    let made = outlook::composite(&claim, true);
+    let made = wish::composite(&claim, true);
     assert_eq!(made["kind"], "GpuDevWorkspace");
     assert_eq!(made["spec"]["parameters"], claim["spec"]["parameters"]);
     assert_eq!(made["spec"]["claimRef"]["namespace"], "dev-alice");
@@ -323,7 +325,7 @@ fn the_composite_of_a_claim_has_its_parameters_and_its_origin() {
         made["metadata"]["labels"]["crossplane.io/claim-namespace"],
         "dev-alice"
     );
-    assert_eq!(outlook::composite(&claim, false), claim);
+    assert_eq!(wish::composite(&claim, false), claim);
 }
 
 #[test]
@@ -351,6 +353,6 @@ fn a_change_that_ends_the_machine_is_told_and_one_that_does_not_is_not() {
 fn the_composed_resources_are_known_by_their_names_in_the_composition() {
     let named =
         json!({"metadata": {"annotations": {"crossplane.io/composition-resource-name": "pool"}}});
-    let found = outlook::observed([named.clone(), json!({"metadata": {"name": "foreign"}})]);
+    let found = wish::observed([named.clone(), json!({"metadata": {"name": "foreign"}})]);
     assert_eq!(found, BTreeMap::from([("pool".to_owned(), named)]));
 }

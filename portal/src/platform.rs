@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use function_preview::composition;
-use function_preview::outlook::{self, Platform};
+use function_preview::platform::Platform;
 use function_preview::selection::{CLAIM_NAMESPACE, selects};
+use function_preview::wish;
 use function_runtime::requirement::{Requirement, Selector};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
@@ -139,7 +140,7 @@ impl Followed {
             let named = requirement(POOL.1, Selector::NamedIn { namespace, name });
             found.extend(self.select(&named).await?);
         }
-        Ok(Some((composite, outlook::observed(found))))
+        Ok(Some((composite, wish::observed(found))))
     }
 
     /// Reads objects of a kind that is not followed.

@@ -19,6 +19,7 @@ use crate::request::REQUEST_ID;
 mod actions;
 mod api;
 mod assets;
+mod claims;
 mod creation;
 mod login;
 mod parameters;

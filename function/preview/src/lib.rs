@@ -3,7 +3,7 @@
 //!
 //! The function is pure: a composite, its composed resources and the fetched resources give the
 //! desired state. So [`preview`] decides about each workspace twice, under its own policy and under
-//! the proposed one, and compares the decisions. It reads a cluster and writes nothing. [`outlook`] decides
+//! the proposed one, and compares the decisions. It reads a cluster and writes nothing. [`wish`] decides
 //! about a claim before somebody creates it.
 
 pub mod calls;
@@ -11,13 +11,16 @@ pub mod composition;
 mod decision;
 mod effect;
 mod error;
+mod granting;
 pub mod menu;
 pub mod outlook;
-mod price;
+pub mod platform;
+pub mod price;
 mod proposal;
 pub mod selection;
 pub mod snapshot;
 mod table;
+pub mod wish;
 
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::kind::Kinds;

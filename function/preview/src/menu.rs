@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::outlook::Platform;
+use crate::platform::{Platform, WORKSPACE_POLICY};
 
 /// What a person may choose from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -99,7 +99,7 @@ pub async fn menu<P: Platform>(
     now: Timestamp,
     claim: &Value,
 ) -> Result<Menu, P::Error> {
-    let input = platform.policy(crate::outlook::WORKSPACE_POLICY, claim);
+    let input = platform.policy(WORKSPACE_POLICY, claim);
     let policy = match policy::read(input.as_ref()) {
         Ok(policy) => policy,
         Err(wrong) => return Ok(Menu::without(wrong.to_string())),
@@ -151,20 +151,22 @@ fn types(policy: &WorkspacePolicy, catalogue: &Catalogue) -> Vec<OfferedType> {
     let prices = catalogue.prices.as_ref();
     let on_demand = prices.map(|prices| &prices.hourly_usd);
     let spot = prices.map(|prices| &prices.spot_hourly_usd);
-    let priced = on_demand.into_iter().flat_map(BTreeMap::values);
-    let priced = priced.flat_map(BTreeMap::keys);
+    let on_sale = on_demand.into_iter().flat_map(BTreeMap::values);
+    let on_sale = on_sale.flat_map(BTreeMap::keys);
     let named = policy.allowed_instance_types.iter();
     let named = named.filter(|pattern| !pattern.ends_with(".*"));
-    let names: BTreeSet<&String> = priced
+    let types: BTreeSet<&String> = on_sale
         .chain(catalogue.instance_types.keys())
         .chain(named)
         .collect();
     let of = |all: Option<&BTreeMap<String, BTreeMap<String, f64>>>, name: &str| {
-        let priced = all.into_iter().flatten();
-        let priced = priced.filter_map(|(region, types)| Some((region.clone(), *types.get(name)?)));
-        priced.collect()
+        let regions = all.into_iter().flatten();
+        let of_region = |(region, types): (&String, &BTreeMap<String, f64>)| {
+            Some((region.clone(), *types.get(name)?))
+        };
+        regions.filter_map(of_region).collect()
     };
-    let offered = names.into_iter().map(|name| OfferedType {
+    let offered = types.into_iter().map(|name| OfferedType {
         name: name.clone(),
         description: catalogue.instance_types.get(name).cloned(),
         hourly_usd: of(on_demand, name),

@@ -1,51 +1,17 @@
-//! What a claim would get that does not exist yet.
-//!
-//! The function decides about the claim's composite as Crossplane would ask for it. If a budget counts, the
-//! function decides about the owner's `DevUser` with the new workspace as well, and then once more about the
-//! workspace.
+//! What a claim would get: what people are told of a decision.
 
-use std::collections::BTreeMap;
-use std::future::Future;
-
-use api::cost::{BudgetRequest, BudgetStatus};
+use api::cost::BudgetRequest;
 use api::lifecycle::RunLimits;
 use api::workspace::GpuDevWorkspaceStatus;
-use function_runtime::kind::Kinds;
 use function_runtime::object::Status;
-use function_runtime::request::Request;
-use function_runtime::requirement::Requirement;
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Response};
-use function_users::{SETTLES, WORKSPACES};
-use function_workspace::cost::budget;
-use function_workspace::memory;
-use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::calls::{Calls, Decision};
-use crate::effect::{self, Effect};
-use crate::price;
-use crate::selection::{CLAIM_NAMESPACE, RESOURCE_NAME, selects};
-
-/// The kinds of the function's inputs.
-pub(crate) const WORKSPACE_POLICY: &str = "WorkspacePolicy";
-pub(crate) const DEV_USER_POLICY: &str = "DevUserPolicy";
-
-/// The platform as it is now.
-pub trait Platform: Sync {
-    /// Why the platform cannot be read.
-    type Error: Send;
-
-    /// The input of this kind in the Composition that Crossplane takes for an object; none if there is none.
-    fn policy(&self, kind: &str, object: &Value) -> Option<Value>;
-
-    /// The objects that a requirement selects. An object that nobody can read counts as one that does not exist.
-    fn select(
-        &self,
-        requirement: &Requirement,
-    ) -> impl Future<Output = Result<Vec<Value>, Self::Error>> + Send;
-}
+use crate::calls::Decision;
+use crate::effect::Effect;
+use crate::price::{self, Machine};
 
 /// What a change of a claim would do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -120,19 +86,6 @@ pub struct Obstacle {
     pub message: String,
 }
 
-/// A machine that a workspace may get.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Machine {
-    /// The instance type, or the flavor of pods.
-    pub name: String,
-    /// How many of them.
-    pub count: u32,
-    /// US dollars per hour of one, if the catalogue has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hourly_usd: Option<f64>,
-}
-
 /// The owner's budget of the month, before this workspace.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -160,242 +113,9 @@ pub struct Made {
     pub name: Option<String>,
 }
 
-/// The composite that Crossplane would make of a claim. A claim of the configuration without claims is its own
-/// composite.
-pub fn composite(claim: &Value, has_claims: bool) -> Value {
-    if !has_claims {
-        return claim.clone();
-    }
-    let text = |pointer: &str| claim.pointer(pointer).and_then(Value::as_str);
-    let namespace = text("/metadata/namespace").unwrap_or_default();
-    let name = text("/metadata/name").unwrap_or_default();
-    json!({
-        "apiVersion": claim["apiVersion"],
-        "kind": "GpuDevWorkspace",
-        "metadata": {
-            // Crossplane adds five random characters.
-            "name": format!("{name}-new"),
-            "uid": claim.pointer("/metadata/uid"),
-            "annotations": claim.pointer("/metadata/annotations").cloned().unwrap_or(json!({})),
-            "labels": {"crossplane.io/claim-name": name, CLAIM_NAMESPACE: namespace},
-        },
-        "spec": {
-            "parameters": claim.pointer("/spec/parameters"),
-            "claimRef": {
-                "apiVersion": claim["apiVersion"], "kind": claim["kind"],
-                "namespace": namespace, "name": name,
-            },
-        },
-    })
-}
-
-/// What a composite would get, as of `now`. `observed` has its composed resources, by composition resource
-/// name; none if it does not exist yet.
-///
-/// # Errors
-///
-/// The platform cannot be read.
-pub async fn outlook<P: Platform>(
-    platform: &P,
-    kinds: Kinds,
-    now: Timestamp,
-    composite: &Value,
-    observed: &BTreeMap<String, Value>,
-) -> Result<Outlook, P::Error> {
-    let policy = platform.policy(WORKSPACE_POLICY, composite);
-    let request = Request {
-        policy,
-        composite: Some(composite.clone()),
-        observed: observed.clone(),
-        now,
-        ..Request::default()
-    };
-    let first = decided(platform, kinds, request, None).await?;
-    let Some(asked) = asked(&first.response) else {
-        return Ok(Outlook::of(&first, None));
-    };
-    let Some(user) = owner(platform, &first.response).await? else {
-        return Ok(Outlook::of(&first, None));
-    };
-    let granting = Granting {
-        platform,
-        kinds,
-        composite,
-        first: &first,
-    };
-    let before = account(&user, asked.usd);
-    let user = granting.grant(user, now).await?;
-    let request = Request {
-        composite: Some(granting.composite()),
-        observed: observed
-            .clone()
-            .into_iter()
-            .chain(granting.record())
-            .collect(),
-        now: settled(now),
-        ..first.request.clone()
-    };
-    let last = decided(platform, kinds, request, Some(&user)).await?;
-    let within = condition(&last.response, api::condition::WITHIN_BUDGET);
-    let is_granted = within.is_none_or(Condition::holds);
-    let account = before.map(|before| Account {
-        is_granted,
-        ..before
-    });
-    let mut outlook = Outlook::of(&last, account);
-    outlook.hourly_usd = outlook.hourly_usd.or(Some(asked.hourly_usd));
-    Ok(outlook)
-}
-
-/// What another composite would get in the place of one that exists. `observed` has its composed resources.
-///
-/// # Errors
-///
-/// The platform cannot be read.
-pub async fn change<P: Platform>(
-    platform: &P,
-    kinds: Kinds,
-    now: Timestamp,
-    (before, after): (&Value, &Value),
-    observed: &BTreeMap<String, Value>,
-) -> Result<Changed, P::Error> {
-    let request = |composite: &Value| Request {
-        policy: platform.policy(WORKSPACE_POLICY, composite),
-        composite: Some(composite.clone()),
-        observed: observed.clone(),
-        now,
-        ..Request::default()
-    };
-    let today = decided(platform, kinds, request(before), None).await?;
-    let then = decided(platform, kinds, request(after), None).await?;
-    let compared = effect::compare(observed, &today.response, &then.response);
-    Ok(Changed {
-        effect: compared.effect,
-        message: compared.message,
-        is_on: effect::is_on(observed),
-        outlook: outlook(platform, kinds, now, after, observed).await?,
-    })
-}
-
-/// The composed resources of a composite, by composition resource name.
-pub fn observed(resources: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
-    let named = resources.into_iter().filter_map(|resource| {
-        let annotations = resource.pointer("/metadata/annotations");
-        let name = annotations.and_then(|all| all.get(RESOURCE_NAME)?.as_str());
-        Some((name?.to_owned(), resource))
-    });
-    named.collect()
-}
-
-/// Calls the function until it asks for nothing else. `user` replaces the owner's `DevUser`.
-async fn decided<P: Platform>(
-    platform: &P,
-    kinds: Kinds,
-    request: Request,
-    user: Option<&Value>,
-) -> Result<Decision, P::Error> {
-    let mut calls = Calls::begin(kinds, request);
-    loop {
-        let mut required = BTreeMap::new();
-        for requirement in calls.requirements().to_vec() {
-            let found = match user.filter(|_| requirement.kind == "DevUser") {
-                Some(user) => vec![user.clone()],
-                None => platform.select(&requirement).await?,
-            };
-            required.insert(requirement.name, found);
-        }
-        if !calls.supply(required) {
-            return Ok(calls.end());
-        }
-    }
-}
-
-/// The owner's `DevUser`.
-async fn owner<P: Platform>(platform: &P, response: &Response) -> Result<Option<Value>, P::Error> {
-    let owner = status(response).owner.unwrap_or_default();
-    let found = platform.select(&budget::dev_user(&owner)).await?;
-    Ok(found.into_iter().next())
-}
-
-/// The budget of a `DevUser` before it decides about the workspace; none without a budget.
-fn account(user: &Value, asked_usd: f64) -> Option<Account> {
-    let monthly_usd = user.pointer("/spec/budget/monthlyUsd")?.as_f64()?;
-    let status = user.pointer("/status/budget");
-    let status = status.and_then(|budget| BudgetStatus::deserialize(budget).ok());
-    let status = status.unwrap_or_default();
-    Some(Account {
-        monthly_usd,
-        spent_usd: status.spent_usd,
-        reserved_usd: status.reserved_usd,
-        asked_usd,
-        is_granted: false,
-    })
-}
-
-/// The decision of the owner's budget about a new workspace.
-struct Granting<'a, P> {
-    platform: &'a P,
-    kinds: Kinds,
-    composite: &'a Value,
-    first: &'a Decision,
-}
-
-impl<P: Platform> Granting<'_, P> {
-    /// The `DevUser` after its budget has decided. An offer becomes a grant after a time.
-    async fn grant(&self, mut user: Value, now: Timestamp) -> Result<Value, P::Error> {
-        let mut request = Request {
-            policy: self.platform.policy(DEV_USER_POLICY, &user),
-            composite: Some(user.clone()),
-            now,
-            ..Request::default()
-        };
-        let response = self.kinds.render(&request);
-        let mut counted = response.requirements.iter();
-        let Some(counted) = counted.find(|requirement| requirement.name == WORKSPACES) else {
-            return Ok(user);
-        };
-        let mut workspaces = self.platform.select(counted).await?;
-        let new = match counted.kind {
-            memory::KIND => self.record().into_values().next(),
-            _ => Some(self.composite()),
-        };
-        // A workspace that exists counts as it would be.
-        let name = |one: &Value| one.pointer("/metadata/name").cloned();
-        let named = new.as_ref().and_then(name);
-        workspaces.retain(|one| named.is_none() || name(one) != named);
-        workspaces.extend(new.filter(|new| selects(counted, new)));
-        // Nothing else is fetched: homes that nobody sees stay in the account.
-        request.required = BTreeMap::from([(WORKSPACES.to_owned(), workspaces)]);
-        for at in [now, settled(now)] {
-            request.now = at;
-            let decided = self.kinds.render(&request).desired.unwrap_or_default();
-            let budget = decided.status.get("budget").cloned();
-            user["status"]["budget"] = budget.unwrap_or_default();
-            request.composite = Some(user.clone());
-        }
-        Ok(user)
-    }
-
-    /// The new composite with the status of the first decision.
-    fn composite(&self) -> Value {
-        let mut composite = self.composite.clone();
-        let desired = self.first.response.desired.as_ref();
-        let status = desired.map(|desired| desired.status.clone());
-        composite["status"] = Value::Object(status.unwrap_or_default());
-        composite
-    }
-
-    /// The record of the first decision; none for a workspace with a claim.
-    fn record(&self) -> BTreeMap<String, Value> {
-        let desired = self.first.response.desired.as_ref();
-        let record = desired.and_then(|desired| desired.resources.get(memory::NAME));
-        let record = record.map(|record| (memory::NAME.to_owned(), record.object.clone()));
-        record.into_iter().collect()
-    }
-}
-
 impl Outlook {
-    fn of(decision: &Decision, budget: Option<Account>) -> Self {
+    /// What a decision gives.
+    pub(crate) fn of(decision: &Decision, budget: Option<Account>) -> Self {
         let response = &decision.response;
         let status = status(response);
         let config = condition(response, CONFIG_RESOLVED);
@@ -470,7 +190,8 @@ fn made(response: &Response) -> Vec<Made> {
     made
 }
 
-fn status(response: &Response) -> GpuDevWorkspaceStatus {
+/// The desired status of a decision.
+pub(crate) fn status(response: &Response) -> GpuDevWorkspaceStatus {
     let desired = response.desired.as_ref();
     let status = desired.map(|desired| Value::Object(desired.status.clone()));
     let status = status.map(GpuDevWorkspaceStatus::deserialize);
@@ -478,17 +199,12 @@ fn status(response: &Response) -> GpuDevWorkspaceStatus {
 }
 
 /// What the workspace asks of the owner's budget.
-fn asked(response: &Response) -> Option<BudgetRequest> {
+pub(crate) fn asked(response: &Response) -> Option<BudgetRequest> {
     status(response).internal?.budget_request
 }
 
-fn condition<'a>(response: &'a Response, type_: &str) -> Option<&'a Condition> {
+/// A condition of a decision.
+pub(crate) fn condition<'a>(response: &'a Response, type_: &str) -> Option<&'a Condition> {
     let mut conditions = response.conditions.iter();
     conditions.find(|condition| condition.type_ == type_)
-}
-
-/// The time at which an offer of `now` is a grant.
-fn settled(now: Timestamp) -> Timestamp {
-    now.saturating_add(SETTLES + SignedDuration::from_secs(1))
-        .unwrap_or(now)
 }

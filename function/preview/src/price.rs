@@ -2,10 +2,24 @@
 
 use api::catalogue::Prices;
 use function_workspace::cost::price;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::calls::Decision;
-use crate::outlook::Machine;
+
+/// A machine that a workspace may get.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    /// The instance type, or the flavor of pods.
+    pub name: String,
+    /// How many of them.
+    pub count: u32,
+    /// US dollars per hour of one, if the catalogue has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hourly_usd: Option<f64>,
+}
 
 /// The highest price in US dollars per hour, over the types that each machine may get; none if the
 /// catalogue does not have it, or no machine is wanted.

@@ -148,36 +148,6 @@ pub struct PlainWish {
     pub opencv_version: Option<String>,
 }
 
-/// A workspace of the first API.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PlainRow {
-    /// The name of the claim.
-    pub name: String,
-    /// The owner.
-    pub owner: Option<String>,
-    /// The instance type.
-    pub instance_type: Option<String>,
-    /// The status.
-    pub status: PlainStatus,
-    /// When the claim was created.
-    pub creation_timestamp: Option<Timestamp>,
-}
-
-/// The status of a workspace of the first API.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PlainStatus {
-    /// The phase.
-    pub phase: String,
-    /// The instance of EC2.
-    pub instance_id: Option<String>,
-    /// The public address.
-    pub public_ip: Option<String>,
-    /// The command that logs in.
-    pub connection: Option<String>,
-}
-
 /// A refusal of the first API.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PlainProblem {

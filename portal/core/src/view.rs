@@ -8,8 +8,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::shape::{PlainRow, PlainStatus};
-
 /// A workspace in a list and in the stream of changes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -60,6 +58,36 @@ pub struct Row {
     /// Whether Argo CD keeps the claim as it is in git.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_git: bool,
+}
+
+/// A workspace of the first API.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlainRow {
+    /// The name of the claim.
+    pub name: String,
+    /// The owner.
+    pub owner: Option<String>,
+    /// The instance type.
+    pub instance_type: Option<String>,
+    /// The status.
+    pub status: PlainStatus,
+    /// When the claim was created.
+    pub creation_timestamp: Option<Timestamp>,
+}
+
+/// The status of a workspace of the first API.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlainStatus {
+    /// The phase.
+    pub phase: String,
+    /// The instance of EC2.
+    pub instance_id: Option<String>,
+    /// The public address.
+    pub public_ip: Option<String>,
+    /// The command that logs in.
+    pub connection: Option<String>,
 }
 
 /// The phase of a claim that Crossplane has not rendered yet.

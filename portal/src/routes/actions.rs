@@ -10,7 +10,7 @@ use portal_core::shape::Extension;
 use portal_core::view::Row;
 use serde_json::Value;
 
-use super::v1;
+use super::claims;
 use crate::app::{Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::described::{Body, Named, Shaped};
@@ -39,7 +39,7 @@ pub(crate) async fn start(
         runs::start(claim, Timestamp::now()).map_err(|StoppedInGit| {
             let detail = "the claim in git says Stopped, and Argo CD would undo a change of it here: \
                           commit state: Running";
-            v1::managed_by_git(detail.to_owned())
+            claims::managed_by_git(detail.to_owned())
         })
     };
     act(&portal, &signed, &headers, &named, "start", needed).await
@@ -71,7 +71,7 @@ async fn act(
     needed: impl FnOnce(&Value) -> Result<Needed, Problem>,
 ) -> Result<Shaped<Row>, Refusal> {
     let actor = signed.actor(portal).await?;
-    let claim = v1::seen_claim(portal, &actor.visible, namespace, name)?;
+    let claim = claims::seen(portal, &actor.visible, namespace, name)?;
     let Needed::Patch(patch) = needed(&claim)? else {
         return Ok(Shaped::of(StatusCode::OK, &Row::new(&claim)));
     };

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::Router;
 use function_preview::menu::Menu;
 use http::header::CONTENT_TYPE;
-use portal_core::shape::{Budget, Catalogue, Listed, Me, PlainRow, Timeline, Whole};
-use portal_core::view::Row;
+use portal_core::shape::{Budget, Catalogue, Listed, Me, Timeline, Whole};
+use portal_core::view::{PlainRow, Row};
 use serde_json::Value;
 
 use super::{actions, parameters, plain, preview, stream, v1};

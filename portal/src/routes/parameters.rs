@@ -11,7 +11,7 @@ use portal_core::shape::Patch;
 use portal_core::view;
 use serde_json::{Value, json};
 
-use super::v1;
+use super::claims;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::described::{Body, Named};
@@ -32,7 +32,7 @@ pub(crate) async fn show(
     Path(Named { namespace, name }): Path<Named>,
 ) -> Result<Tagged, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
-    let claim = v1::seen_claim(&portal, &visible, &namespace, &name)?;
+    let claim = claims::seen(&portal, &visible, &namespace, &name)?;
     let (parameters, tag) = view::parameters(&claim);
     Ok(([(ETAG, tag)], Json(parameters)))
 }
@@ -75,11 +75,11 @@ async fn changed(
 ) -> Result<Value, Problem> {
     let person = AsPerson::new(&portal.client, &actor.who, namespace, request);
     for _ in 0..TRIES {
-        let claim = v1::seen_claim(portal, &actor.visible, namespace, name)?;
+        let claim = claims::seen(portal, &actor.visible, namespace, name)?;
         let workspace = Workspace::new(&claim);
         if workspace.is_from_git() {
             let detail = "Argo CD would undo a change of it here: change its file in git";
-            return Err(v1::managed_by_git(detail.to_owned()));
+            return Err(claims::managed_by_git(detail.to_owned()));
         }
         if view::parameters(&claim).1 != tag {
             let title = "Somebody else changed it meanwhile";

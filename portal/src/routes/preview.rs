@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::{Path, State};
 use function_preview::Effect;
-use function_preview::outlook::{self, Outlook};
+use function_preview::outlook::Outlook;
+use function_preview::wish as function;
 use http::HeaderMap;
 use jiff::Timestamp;
 use portal_core::problem::{Problem, Violation};
@@ -15,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::v1;
+use super::claims;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
 use crate::described::{Body, Named};
@@ -95,7 +96,7 @@ pub(crate) async fn change(
     body: Body<Patch>,
 ) -> Result<Json<Forecast>, Refusal> {
     let actor = signed.actor(&portal).await?;
-    let claim = v1::seen_claim(&portal, &actor.visible, &namespace, &name)?;
+    let claim = claims::seen(&portal, &actor.visible, &namespace, &name)?;
     let patch = json!({"spec": {"parameters": body.0}});
     let who = &actor.who;
     let person = AsPerson::new(&portal.client, who, &namespace, request_id(&headers));
@@ -114,7 +115,7 @@ async fn changed(portal: &Portal, claim: &Value, after: &Value) -> Result<Foreca
     wanted["spec"]["parameters"] = after["spec"]["parameters"].clone();
     let change = (&before, &wanted);
     let (platform, kinds) = (&portal.platform, portal.kinds);
-    let changed = outlook::change(platform, kinds, now, change, &observed).await?;
+    let changed = function::change(platform, kinds, now, change, &observed).await?;
     // The portal sees machines of EC2. What happens to pods is told by the workspace itself.
     let effect = (!observed.is_empty()).then_some(ChangeEffect {
         effect: changed.effect,
@@ -156,10 +157,10 @@ async fn tried(
 
 /// What the function decides about a claim without a composite.
 async fn decided(portal: &Portal, claim: &Value) -> Result<Outlook, Problem> {
-    let composite = outlook::composite(claim, portal.platform.has_claims());
+    let composite = function::composite(claim, portal.platform.has_claims());
     let (platform, now) = (&portal.platform, Timestamp::now());
     let nothing = BTreeMap::new();
-    outlook::outlook(platform, portal.kinds, now, &composite, &nothing).await
+    function::outlook(platform, portal.kinds, now, &composite, &nothing).await
 }
 
 /// A wrong field is an answer, and not a failure of the preview.

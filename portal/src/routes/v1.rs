@@ -14,11 +14,11 @@ use portal_core::selection::{self, Page};
 use portal_core::shape::{Budget, Catalogue, Listed, Me, NewWorkspace, Selection, Timeline, Whole};
 use portal_core::timeline;
 use portal_core::view::{self, Row};
-use portal_core::visible::Visible;
 use portal_core::wish;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::claims;
 use super::creation::Creation;
 use crate::app::{Portal, Shared, SignedIn};
 use crate::cluster::AsPerson;
@@ -83,7 +83,7 @@ pub(crate) async fn show(
     Path(Named { namespace, name }): Path<Named>,
 ) -> Result<Json<Whole>, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
-    let claim = &seen_claim(&portal, &visible, &namespace, &name)?;
+    let claim = &claims::seen(&portal, &visible, &namespace, &name)?;
     Ok(Json(Whole {
         row: Row::new(claim),
         parameters: view::parameters(claim).0,
@@ -102,7 +102,7 @@ pub(crate) async fn timeline(
     Path(Named { namespace, name }): Path<Named>,
 ) -> Result<Json<Timeline>, Refusal> {
     let actor = signed.actor(&portal).await?;
-    let claim = seen_claim(&portal, &actor.visible, &namespace, &name)?;
+    let claim = claims::seen(&portal, &actor.visible, &namespace, &name)?;
     let request = request_id(&headers);
     let person = AsPerson::new(&portal.client, &actor.who, &namespace, request);
     let (events, without_events) = match person.events(&name).await {
@@ -122,7 +122,7 @@ pub(crate) async fn cost(
     Path(Named { namespace, name }): Path<Named>,
 ) -> Result<Json<Option<CostStatus>>, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
-    let claim = seen_claim(&portal, &visible, &namespace, &name)?;
+    let claim = claims::seen(&portal, &visible, &namespace, &name)?;
     Ok(Json(status(&claim, "cost")))
 }
 
@@ -184,14 +184,14 @@ pub(super) async fn removed(
     namespace: &str,
     name: &str,
 ) -> Result<(), Problem> {
-    let claim = seen_claim(portal, &actor.visible, namespace, name)?;
+    let claim = claims::seen(portal, &actor.visible, namespace, name)?;
     let workspace = Workspace::new(&claim);
     if workspace.is_from_git() {
         let detail = format!(
             "Argo CD keeps workspace {namespace}/{name} as it is in git, and would make it again: \
              remove its file from git"
         );
-        return Err(managed_by_git(detail));
+        return Err(claims::managed_by_git(detail));
     }
     let uid = workspace.uid();
     let request = request_id(headers);
@@ -203,28 +203,4 @@ pub(super) async fn removed(
     audit(signed.person(), request, "delete", &object, problem);
     portal.mirror.has(&answer?).await;
     Ok(())
-}
-
-/// A claim, if the person sees it.
-pub(super) fn seen_claim(
-    portal: &Portal,
-    visible: &Visible,
-    namespace: &str,
-    name: &str,
-) -> Result<Value, Problem> {
-    if !visible.has(namespace) {
-        return Err(absent(namespace, name));
-    }
-    let found = portal.mirror.read()?.claim(namespace, name)?;
-    found.ok_or_else(|| absent(namespace, name))
-}
-
-/// A change that Argo CD would undo.
-pub(super) fn managed_by_git(detail: String) -> Problem {
-    Problem::new(409, "managed-by-git", "Git has this workspace", detail)
-}
-
-fn absent(namespace: &str, name: &str) -> Problem {
-    let detail = format!("workspace {namespace}/{name} does not exist, or you may not see it");
-    Problem::new(404, "not-found", "Workspace not found", detail)
 }

@@ -71,6 +71,8 @@ function Page({ state, me, onNote }: PageProps) {
       </>
     );
   }
+  // Nothing moves when the rows arrive.
+  if (!state.rows) return <p>{text.loading}</p>;
   return (
     <>
       <Stale since={state.staleSince} />

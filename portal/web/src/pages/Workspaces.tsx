@@ -6,14 +6,13 @@ import { text } from "../text";
 import { Phase } from "./Phase";
 
 type Props = {
-  rows: ReadonlyMap<string, Row> | undefined;
+  rows: ReadonlyMap<string, Row>;
   onNote: (note: string) => void;
 };
 
 export function Workspaces({ rows, onNote }: Props) {
   const [chosen, setChosen] = useState<Row>();
   useReady(rows, onNote);
-  if (!rows) return <p>{text.loading}</p>;
   const sorted = [...rows.values()].sort((a, b) => a.name.localeCompare(b.name));
   return (
     <section aria-labelledby="workspaces">
@@ -109,10 +108,10 @@ function Remove({ row, onEnd, onNote }: RemoveProps) {
 }
 
 // Says it when a workspace becomes ready while the page is open.
-function useReady(rows: ReadonlyMap<string, Row> | undefined, onNote: (note: string) => void) {
+function useReady(rows: ReadonlyMap<string, Row>, onNote: (note: string) => void) {
   const before = useRef<ReadonlyMap<string, Row>>(undefined);
   useEffect(() => {
-    for (const [key, row] of rows ?? []) {
+    for (const [key, row] of rows) {
       const known = before.current?.get(key);
       if (known && known.phase !== "Ready" && row.phase === "Ready") {
         onNote(text.becameReady(row.name));
