@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the portal serves after it is told to end. Kubernetes tells the proxies of the Service at the same
 /// moment, and a busy node takes some seconds to follow. Pods have 30 seconds.
 const FAREWELL: Duration = Duration::from_secs(10);
+/// How long requests may take after that.
+const LAST: Duration = Duration::from_secs(2);
 
 /// How many clients may be on their way to TLS. A new client takes the place of the one that is on its way for
 /// longest: an honest one is there after some milliseconds.
@@ -58,8 +60,8 @@ pub(crate) fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, Error>
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Serves connections until the process is told to end. Connections that are open then end after their request;
-/// streams of changes go on until the process ends.
+/// Serves connections until the process is told to end, and a while longer. Connections that are still open then
+/// end after their request; streams of changes go on until the process ends.
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: TlsAcceptor,
@@ -71,10 +73,12 @@ pub(crate) async fn serve(
         () = accept_all(&listener, &tls, &router, &ending) => return Ok(()),
         _ = told.recv() => {}
     }
-    ending.send_replace(());
+    // A connection that is told to end before its first request is closed without an answer. So connections are
+    // told when no new ones come any more.
     let accepting = accept_all(&listener, &tls, &router, &ending);
-    // The end of the time is what is waited for.
     let _ = tokio::time::timeout(FAREWELL, accepting).await;
+    ending.send_replace(());
+    let _ = tokio::time::timeout(LAST, ending.closed()).await;
     Ok(())
 }
 

@@ -101,6 +101,17 @@ class Installation:
         port = int(self.sign_in.portal.rsplit(":", 1)[1])
         self.cluster.apply(service(port))
         self.await_replicas()
+        until("the node to forward its port", self.answers)
+
+    def answers(self) -> bool:
+        """Whether the portal answers at the address that people have."""
+        with requests.Session() as http:
+            http.trust_env = False
+            try:
+                page = http.get(self.sign_in.portal, verify=str(self.sign_in.authority))
+            except requests.ConnectionError:
+                return False
+            return page.ok
 
     def apply(self, name: str) -> None:
         self.cluster.kubectl("apply", "-f", str(MANIFESTS / f"{name}.yaml"))

@@ -25,7 +25,6 @@ const FOLDER: &str = "/etc/gpu-portal";
 /// The portal, and what a person at this machine must know.
 pub(super) struct Portal {
     url: String,
-    name: String,
     authority: PathBuf,
     key: PathBuf,
 }
@@ -88,7 +87,6 @@ impl Portal {
         step.end("");
         Ok(Self {
             url: identities::portal(cluster.addresses()),
-            name: cluster.name().to_owned(),
             authority: cluster.state().certificates().authority(),
             key: login.key(),
         })
@@ -103,13 +101,10 @@ impl Portal {
         );
         println!(
             "Sign in as {} with the password `{}`. The browser warns of the certificates of the portal and\n\
-             of the page for passwords. It does not if it trusts the cluster's authority; Chromium does after\n",
+             of the page for passwords, unless you import the cluster's authority in the browser's settings:\n\n  \
+             {authority}",
             address(PERSON),
             identities::PASSWORD
-        );
-        println!(
-            "  certutil -d sql:$HOME/.pki/nssdb -A -t C,, -n gpu-workspaces-{} -i {authority}",
-            self.name
         );
         println!(
             "\nA workspace shows the line that logs in; add `-i {}` to it.",
