@@ -22,7 +22,7 @@ use crate::rights::Actor;
 /// How often a change is tried if the status of the claim changes meanwhile.
 const TRIES: usize = 5;
 
-/// Parameters, with their ETag.
+/// Parameters, with their `ETag`.
 type Tagged = ([(HeaderName, String); 1], Json<Value>);
 
 /// `GET /api/v1/workspaces/NAMESPACE/NAME/parameters`, with an `ETag`.
