@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -94,6 +95,8 @@ class Stream:
     def __init__(self, answer: requests.Response) -> None:
         self.answer = answer
         self.messages: list[tuple[str, Any]] = []
+        # When each of them was read.
+        self.times: list[float] = []
         self.ids: list[int] = []
         self.is_over = False
         self.thread = threading.Thread(target=self.read, daemon=True)
@@ -110,6 +113,7 @@ class Stream:
                 if "event" in message:
                     if "id" in message:
                         self.ids.append(int(message["id"]))
+                    self.times.append(time.monotonic())
                     self.messages.append(
                         (message["event"], json.loads(message["data"]))
                     )
