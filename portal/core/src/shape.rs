@@ -102,13 +102,30 @@ pub struct Whole {
     /// `spec.parameters` of the claim.
     pub parameters: Value,
     /// The conditions of the claim.
-    pub conditions: Option<Vec<BTreeMap<String, Value>>>,
+    pub conditions: Option<Vec<Condition>>,
     /// `status.lifecycle` of the claim.
     pub lifecycle: Option<BTreeMap<String, Value>>,
     /// `status.activity` of the claim.
     pub activity: Option<BTreeMap<String, Value>>,
     /// `status.cost` of the claim.
     pub cost: Option<BTreeMap<String, Value>>,
+}
+
+/// A condition of a claim.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// The type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// The reason, one word.
+    pub reason: Option<String>,
+    /// The message for people.
+    pub message: Option<String>,
+    /// When the status has changed last.
+    pub last_transition_time: Option<Timestamp>,
 }
 
 /// A workspace that is to be created.

@@ -1,64 +1,27 @@
 // The portal's HTTP API.
+import type { components } from "./described";
 import { text } from "./text";
 
-export type Row = {
-  namespace: string;
-  name: string;
-  uid: string;
-  version: number;
-  created?: string;
-  owner?: string;
-  phase: string;
-  message?: string;
-  machine?: string;
-  ssh?: string;
-  hostKeys?: string[];
-  stopsAt?: string;
-  stopsBecause?: string;
-  extension?: { askedUntil: string; grantedUntil?: string; message?: string };
-  hourlyUsd?: number;
-  soFarUsd?: number;
-  fromGit?: boolean;
-};
+type Schemas = components["schemas"];
 
-export type Offer = {
-  flavor: string;
-  placement: string;
-  description?: string;
-  gpu?: string;
-  cpu?: string;
-  memory?: string;
-  hourlyUsd?: number;
-};
+// The portal leaves out what is not there, so nothing of these is null.
+type Sent<T> = T extends readonly (infer U)[]
+  ? Sent<U>[]
+  : T extends object
+    ? { [K in keyof T]: Sent<Exclude<T[K], null>> }
+    : T;
 
-// An EC2 instance type. Prices are by region.
-export type OfferedType = {
-  name: string;
-  gpu?: string;
-  gpus?: number;
-  gpuMemory?: string;
-  hourlyUsd?: Record<string, number>;
-  refused?: string;
-};
-
-export type Catalogue = {
-  offers: Offer[];
-  ec2: { instanceTypes: OfferedType[]; defaults?: { region?: string }; problem?: string };
-};
-
-export type Me = {
-  user: string;
-  owner?: string;
-  namespace?: string;
-  problem?: string;
-};
-
-export type Problem = {
-  title: string;
-  status: number;
-  detail: string;
-  errors?: { pointer: string; detail: string }[];
-};
+export type Row = Sent<Schemas["Row"]>;
+export type Offer = Sent<Schemas["Offer"]>;
+export type OfferedType = Sent<Schemas["OfferedType"]>;
+export type Catalogue = Sent<Schemas["Catalogue"]>;
+export type Outlook = Sent<Schemas["Forecast"]>;
+export type Timeline = Sent<Schemas["Timeline"]>;
+export type Whole = Sent<Schemas["Whole"]>;
+export type Problem = Sent<Schemas["Problem"]>;
+export type Complaint = Sent<Schemas["Violation"]>;
+// Here null says that there is none.
+export type Me = Schemas["Me"];
 
 // What the portal refused. `request` is in its log, too.
 export class Refused extends Error {
@@ -100,7 +63,7 @@ export async function asked<T>(
   const answer = await fetch(path, { method, headers, ...(signal && { signal }), ...sent });
   if (!answer.ok) {
     const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
-    const unknown = { title: "", status: answer.status, detail: answer.statusText };
+    const unknown = { type: "", title: "", status: answer.status, detail: answer.statusText };
     throw new Refused(problem ?? unknown, answer.headers.get("X-Request-Id") ?? "");
   }
   const content = await answer.text();

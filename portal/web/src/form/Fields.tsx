@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
+import type { Complaint } from "../api";
 import { text } from "../text";
 import {
-  type Complaint,
   type Field,
   type Schema,
   type Values,

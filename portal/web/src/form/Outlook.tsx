@@ -1,23 +1,6 @@
+import type { Outlook } from "../api";
 import { dollars } from "../money";
 import { text } from "../text";
-import type { Complaint } from "./schema";
-
-// `effect` is that of a change of a workspace that exists.
-export type Outlook = {
-  effect?: string;
-  effectMessage?: string;
-  isOn?: boolean;
-  errors: Complaint[];
-  obstacle?: { reason: string; message: string };
-  notice?: string;
-  machines?: { name: string; count: number; hourlyUsd?: number }[];
-  region?: string;
-  image?: string;
-  hourlyUsd?: number;
-  runUsd?: number;
-  limits?: { maxLifetime?: string; stopAfterIdle?: string };
-  budget?: { monthlyUsd: number; spentUsd: number; reservedUsd: number; askedUsd: number };
-};
 
 // What a workspace would get, before it exists.
 export function Forecast({ outlook }: { outlook: Outlook }) {
@@ -52,8 +35,8 @@ export function Forecast({ outlook }: { outlook: Outlook }) {
   );
 }
 
-function Effect({ outlook: { effect = "", effectMessage } }: { outlook: Outlook }) {
-  const said = text.effects[effect];
+function Effect({ outlook: { effect, effectMessage } }: { outlook: Outlook }) {
+  const said = effect && text.effects[effect];
   if (!said) return null;
   return (
     <p role={effect === "Replaced" || effect === "Stopped" ? "alert" : undefined}>

@@ -1,6 +1,5 @@
-import { Refused } from "../api";
+import { type Complaint, Refused } from "../api";
 import { text } from "../text";
-import type { Complaint } from "./schema";
 
 // What was refused, at its fields.
 export function problems(error: unknown): readonly Complaint[] {

@@ -1,3 +1,5 @@
+import type { Complaint } from "../api";
+
 // The schema of a claim's parameters, as the cluster has it. Nothing here knows a field by its name.
 
 export type Schema = {
@@ -63,8 +65,6 @@ function written(schema: Schema, text: string): unknown {
   }
   return trimmed;
 }
-
-export type Complaint = { pointer: string; detail: string };
 
 // What is wrong with a field: with the field itself, or with something in it that has no place of its own.
 export function complaints(errors: readonly Complaint[], pointer: string): string[] {

@@ -1,6 +1,5 @@
 import { useEffect, useState } from "react";
-import { Refused, ask } from "../api";
-import type { Outlook } from "./Outlook";
+import { type Outlook, Refused, ask } from "../api";
 
 // How long the form waits after the last key, in milliseconds.
 const PAUSE = 300;
@@ -37,6 +36,6 @@ async function asked(
     return await ask<Outlook>("POST", path, wish, { signal });
   } catch (error) {
     const detail = error instanceof Refused && error.problem.status < 500 ? error.message : "";
-    return detail ? { errors: [], obstacle: { reason: "", message: detail } } : undefined;
+    return detail ? { errors: [], obstacle: { condition: "", reason: "", message: detail } } : undefined;
   }
 }

@@ -1,10 +1,9 @@
 import { type FormEvent, useEffect, useState } from "react";
-import { Refused, type Row, ask, asked } from "../api";
+import { type Complaint, Refused, type Row, ask, asked } from "../api";
 import { lines, patch, values as written } from "../form/change";
 import { Fields } from "../form/Fields";
 import { Forecast } from "../form/Outlook";
 import {
-  type Complaint,
   type Schema,
   type Values,
   elsewhere,

@@ -1,10 +1,9 @@
 import { type FormEvent, useEffect, useState } from "react";
-import { type Catalogue, type Me, ask } from "../api";
+import { type Catalogue, type Complaint, type Me, ask } from "../api";
 import { Fields, Labelled, One } from "../form/Fields";
 import { Machine, PLATFORM, chosen } from "../form/Machine";
 import { Forecast } from "../form/Outlook";
 import {
-  type Complaint,
   type Schema,
   type Values,
   complaints,

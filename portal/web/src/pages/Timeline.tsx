@@ -1,9 +1,6 @@
 import { useEffect, useState } from "react";
-import { type Row, ask } from "../api";
+import { type Row, type Timeline as Told, ask } from "../api";
 import { text } from "../text";
-
-type Entry = { at: string; what: string; message?: string; count: number; isWarning: boolean };
-type Told = { entries: Entry[]; withoutEvents?: string };
 
 // What has happened, as far as it is still known. The page asks again when the workspace changes.
 export function Timeline({ row }: { row: Row }) {

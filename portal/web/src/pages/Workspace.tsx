@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { type Row, ask, said } from "../api";
+import { type Row, type Whole, ask, said } from "../api";
 import { knownHost } from "../knownHost";
 import { dollars } from "../money";
 import { text } from "../text";
@@ -8,15 +8,6 @@ import { Command } from "./Command";
 import { Until } from "../Until";
 import { Phase } from "./Phase";
 import { Timeline } from "./Timeline";
-
-type Condition = {
-  type: string;
-  status: string;
-  reason?: string;
-  message?: string;
-  lastTransitionTime?: string;
-};
-type Whole = Row & { conditions?: Condition[] };
 
 type Props = { row: Row | undefined; name: string; onNote: (note: string) => void };
 
