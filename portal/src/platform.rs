@@ -8,7 +8,7 @@ use function_preview::selection::{CLAIM_NAMESPACE, selects};
 use function_preview::wish;
 use function_runtime::requirement::{Requirement, Selector};
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::api::{Api, DynamicObject, ListParams};
 use portal_core::problem::Problem;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -116,13 +116,21 @@ impl Followed {
         };
         let composite = if self.has_claims() {
             let name = text(claim, "/spec/resourceRef/name");
-            let named = requirement("GpuDevWorkspace", Selector::Named(name.clone()));
-            match (
-                name.is_empty(),
-                self.select(&named).await?.into_iter().next(),
-            ) {
-                (false, Some(composite)) => composite,
-                _ => return Ok(None),
+            if name.is_empty() {
+                return Ok(None);
+            }
+            let named = requirement("GpuDevWorkspace", Selector::Named(name));
+            let found = self.select(&named).await?.into_iter().next();
+            // A person may have written the name of somebody else's composite into their claim.
+            let is_own = |composite: &Value| {
+                ["namespace", "name"].iter().all(|field| {
+                    let of_claim = text(claim, &format!("/metadata/{field}"));
+                    text(composite, &format!("/spec/claimRef/{field}")) == of_claim
+                })
+            };
+            match found.filter(is_own) {
+                Some(composite) => composite,
+                None => return Ok(None),
             }
         } else {
             claim.clone()
@@ -145,10 +153,7 @@ impl Followed {
 
     /// Reads objects of a kind that is not followed.
     async fn read(&self, kind: &Served, requirement: &Requirement) -> Result<Vec<Value>, Problem> {
-        let resource = ApiResource::from_gvk_with_plural(
-            &GroupVersionKind::gvk(kind.group, kind.version, kind.kind),
-            kind.plural,
-        );
+        let resource = kind.resource();
         let everywhere = || Api::<DynamicObject>::all_with(self.client.clone(), &resource);
         let within = |namespace: &str| {
             Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &resource)

@@ -99,7 +99,7 @@ def composes(cluster: Cluster, namespace: str, name: str) -> None:
                 "claimRef": {"namespace": namespace, "name": name},
                 "resourceRefs": [reference],
             },
-            "status": {"region": "us-east-1", "phase": "Ready", "owner": "alice"},
+            "status": {"region": "us-east-1", "phase": "Ready"},
         },
         {
             "apiVersion": reference["apiVersion"],

@@ -237,3 +237,27 @@ def test_a_change_that_ends_the_machine_is_told_before_it_is_made(
     assert pointers(refused) == ["/parameters/instanceType"], json.dumps(refused)
     now = cluster.get(CLAIMS, "dev-alice", "vision")["spec"]["parameters"]
     assert now["instanceType"] == "g4dn.xlarge" and "maxLifetime" not in str(now)
+
+
+def test_a_claim_that_names_the_composite_of_somebody_else_tells_nothing_of_it(
+    alice: Browser, bob: Browser, cluster: Cluster
+) -> None:
+    for browser in (alice, bob):
+        body = {"name": "vision", "parameters": {"ssh": OFFICE}}
+        assert browser.writes("POST", "/api/v1/workspaces", body).status_code == 201
+    crossplane.composes(cluster, "dev-bob", "vision")
+    theirs = cluster.get(CLAIMS, "dev-bob", "vision")["spec"]["resourceRef"]
+    patch = json.dumps({"spec": {"resourceRef": theirs}})
+    cluster.kubectl(
+        *("patch", CLAIMS, "vision", "-n", "dev-alice", "--type=merge", "-p", patch)
+    )
+
+    def told(browser: Browser, namespace: str) -> Body:
+        path = f"/api/v1/workspaces/{namespace}/vision/preview"
+        answer: Body = browser.writes("POST", path, {}).json()
+        return answer
+
+    until("the composite", lambda: "effect" in told(bob, "dev-bob"))
+    version = cluster.get(CLAIMS, "dev-alice", "vision")["metadata"]["resourceVersion"]
+    until("the mirror", lambda: alice.version() >= int(version))
+    assert "effect" not in told(alice, "dev-alice")
