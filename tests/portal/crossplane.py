@@ -73,7 +73,9 @@ def kind(
     }
 
 
-def composes(cluster: Cluster, namespace: str, name: str) -> None:
+def composes(
+    cluster: Cluster, namespace: str, name: str, region: str = "us-east-1"
+) -> None:
     """Makes the composite of a claim with a pool whose machine runs, as Crossplane and the provider do."""
     claim = cluster.get("gpudevworkspaceclaims.platform.acme.io", namespace, name)
     composite, pool = f"{name}-x1y2z", f"{name}-pool"
@@ -99,7 +101,7 @@ def composes(cluster: Cluster, namespace: str, name: str) -> None:
                 "claimRef": {"namespace": namespace, "name": name},
                 "resourceRefs": [reference],
             },
-            "status": {"region": "us-east-1", "phase": "Ready"},
+            "status": {"region": region, "phase": "Ready"},
         },
         {
             "apiVersion": reference["apiVersion"],

@@ -245,7 +245,7 @@ def test_a_claim_that_names_the_composite_of_somebody_else_tells_nothing_of_it(
     for browser in (alice, bob):
         body = {"name": "vision", "parameters": {"ssh": OFFICE}}
         assert browser.writes("POST", "/api/v1/workspaces", body).status_code == 201
-    crossplane.composes(cluster, "dev-bob", "vision")
+    crossplane.composes(cluster, "dev-bob", "vision", "us-west-2")
     theirs = cluster.get(CLAIMS, "dev-bob", "vision")["spec"]["resourceRef"]
     patch = json.dumps({"spec": {"resourceRef": theirs}})
     cluster.kubectl(
@@ -258,6 +258,7 @@ def test_a_claim_that_names_the_composite_of_somebody_else_tells_nothing_of_it(
         return answer
 
     until("the composite", lambda: "effect" in told(bob, "dev-bob"))
+    assert told(bob, "dev-bob")["region"] == "us-west-2"
     version = cluster.get(CLAIMS, "dev-alice", "vision")["metadata"]["resourceVersion"]
     until("the mirror", lambda: alice.version() >= int(version))
-    assert "effect" not in told(alice, "dev-alice")
+    assert told(alice, "dev-alice")["region"] == "us-east-1"
