@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use function_runtime::kind::Kinds;
 use http::Method;
-use http::header::{COOKIE, HeaderMap};
+use http::header::{AUTHORIZATION, COOKIE, HeaderMap};
 use http::request::Parts;
 use jiff::Timestamp;
 use kube::Client;
 use portal_core::identity::Person;
 use portal_core::problem::Problem;
 
+use crate::bearer::Bearers;
 use crate::configuration::Configuration;
 use crate::metrics::Metrics;
 use crate::mirror::Mirror;
@@ -50,6 +51,8 @@ pub(crate) struct Portal {
     pub(crate) flavors: Objects,
     /// The provider of identities.
     pub(crate) provider: Provider,
+    /// Programs with tokens; none if the platform does not let them in.
+    pub(crate) bearers: Option<Bearers>,
     /// Who is signed in.
     pub(crate) sessions: Sessions,
     /// What is counted.
@@ -79,9 +82,16 @@ impl FromRequestParts<Shared> for SignedIn {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, portal: &Shared) -> Result<Self, Refusal> {
-        let found = cookie(&parts.headers, SESSION)
-            .and_then(|cookie| portal.sessions.current(cookie, Timestamp::now()));
-        let current = found.ok_or_else(Problem::signed_out)?;
+        let token = bearer(&parts.headers);
+        let current = match (cookie(&parts.headers, SESSION), token, &portal.bearers) {
+            (None, Some(token), Some(bearers)) => {
+                let counts = |group: &str| portal.configuration.groups.counts(group);
+                bearers.current(token, counts).await?
+            }
+            (cookie, ..) => cookie
+                .and_then(|cookie| portal.sessions.current(cookie, Timestamp::now()))
+                .ok_or_else(Problem::signed_out)?,
+        };
         let is_safe = parts.method.is_safe();
         let passed = match (is_safe, parts.uri.path()) {
             (true, _) => current.pace.read(),
@@ -91,11 +101,17 @@ impl FromRequestParts<Shared> for SignedIn {
             (false, _) => current.pace.write(),
         };
         passed.map_err(|wait| Problem::too_many("requests", wait.as_secs() + 1))?;
-        if !is_safe {
-            request::own(&portal.origin, &parts.headers, &current.token)?;
+        if let Some(token) = current.own.as_deref().filter(|_| !is_safe) {
+            request::own(&portal.origin, &parts.headers, token)?;
         }
         Ok(Self(current))
     }
+}
+
+/// The token of a program.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let sent = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    sent.strip_prefix("Bearer ")
 }
 
 /// The value of a cookie; none if it was sent twice, as a sibling domain could have set one of them.

@@ -22,6 +22,9 @@ pub(crate) struct Configuration {
     /// As whom the portal acts for people.
     #[serde(default)]
     pub(crate) act_as: ActAs,
+    /// Whether programs may come with a person's token.
+    #[serde(default)]
+    pub(crate) bearer_tokens: bool,
     /// The `EnvironmentConfig` with the platform's limits, as the function has it.
     #[serde(default)]
     pub(crate) limits: Option<String>,

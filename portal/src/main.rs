@@ -31,6 +31,7 @@ const FLAVORS: Served = Served::ours("WorkspaceFlavor", "workspaceflavors");
 
 mod access;
 mod app;
+mod bearer;
 mod cluster;
 mod configuration;
 mod described;
@@ -123,6 +124,9 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         platform: platform.await?,
         kinds,
         flavors: flavors.clone(),
+        bearers: configuration
+            .bearer_tokens
+            .then(|| bearer::Bearers::new(client.clone())),
         sessions: sessions::Sessions::follow(client.clone(), &arguments.namespace).await?,
         configuration,
         client,

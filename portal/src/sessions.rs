@@ -47,8 +47,9 @@ pub(crate) struct Session {
 pub(crate) struct Current {
     /// The session.
     pub(crate) session: Session,
-    /// The token that the portal's own page sends with each write.
-    pub(crate) token: String,
+    /// The token that the portal's own page sends with each write; none for a program, which no browser sends by
+    /// itself.
+    pub(crate) own: Option<String>,
     /// Becomes true when the session is over.
     pub(crate) over: watch::Receiver<bool>,
     /// How much the session may do.
@@ -145,7 +146,7 @@ impl Sessions {
         let session: Session = serde_json::from_slice(&cookie.open(&sealed.contents)?).ok()?;
         (now < session.expires).then_some(Current {
             session,
-            token: cookie.token()?,
+            own: Some(cookie.token()?),
             over: sealed.over.subscribe(),
             pace: Arc::clone(&sealed.pace),
         })

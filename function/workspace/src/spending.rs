@@ -258,6 +258,7 @@ mod tests {
             }),
             conditions: conditions.to_vec(),
             events: Vec::new(),
+            violations: Vec::new(),
         };
         spending.observe(&request, &response, now);
     }

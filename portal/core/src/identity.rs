@@ -102,6 +102,39 @@ pub enum Refused {
     TooManyGroups(String),
 }
 
+impl Person {
+    /// The person whom the API server knows by a token. `counts` says which groups count; the others are left
+    /// out, as are those of Kubernetes itself.
+    ///
+    /// # Errors
+    ///
+    /// The user is no person, or has too many groups.
+    pub fn of_api_server(
+        user: &str,
+        groups: &[String],
+        counts: impl Fn(&str) -> bool,
+    ) -> Result<Self, Refused> {
+        if let Some(problem) = problem(user) {
+            let claim = "username".to_owned();
+            return Err(Refused::Name { claim, problem });
+        }
+        let counted = groups.iter().filter(|group| problem(group).is_none());
+        let counted = counted.filter(|group| counts(group));
+        let mut groups: Vec<String> = counted.cloned().collect();
+        groups.sort_unstable();
+        groups.dedup();
+        if groups.len() > MOST_GROUPS {
+            return Err(Refused::TooManyGroups("groups".to_owned()));
+        }
+        Ok(Self {
+            user: user.to_owned(),
+            groups,
+            // The API server does not tell it.
+            email: None,
+        })
+    }
+}
+
 impl Mapping {
     /// The person of some claims. `counts` says which groups count; the others are left out.
     pub fn person(
@@ -293,6 +326,22 @@ mod tests {
             refused(&mapping("sub", "acme:"), &of),
             Refused::Name { .. }
         ));
+    }
+
+    #[test]
+    fn the_api_servers_user_is_a_person_with_the_groups_that_count() {
+        let all = ["b", "system:authenticated", "a", "other", "a"].map(str::to_owned);
+        let counts = |group: &str| group != "other";
+        let person = Person::of_api_server("alice", &all, counts).unwrap();
+        assert_eq!((person.user.as_str(), person.email), ("alice", None));
+        assert_eq!(person.groups, ["a", "b"]);
+        for nobody in ["system:serviceaccount:a:b", "system:admin", "", "alice "] {
+            let refused = Person::of_api_server(nobody, &[], |_| true);
+            assert!(matches!(refused, Err(Refused::Name { .. })), "{nobody}");
+        }
+        let many: Vec<String> = (0..=MOST_GROUPS).map(|n| format!("g{n}")).collect();
+        let refused = Person::of_api_server("alice", &many, |_| true);
+        assert_eq!(refused, Err(Refused::TooManyGroups("groups".to_owned())));
     }
 
     #[test]
