@@ -21,7 +21,7 @@ use crate::pace::Pace;
 use crate::sessions::{Current, Session};
 
 /// How long a review counts. A token that the API server refuses from now on is refused here after this time.
-const COUNTS: Duration = Duration::from_secs(60);
+const COUNTS: Duration = Duration::from_mins(1);
 /// How many tokens are known at the same time.
 const KNOWN: usize = 1000;
 
