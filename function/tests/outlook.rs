@@ -1,4 +1,4 @@
-//! What a person is told about a claim before it exists is what the function decides afterwards.
+//! The preview of a claim tells the same as the function's decision about the claim that exists.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -12,11 +12,11 @@ use std::convert::Infallible;
 use std::fs;
 
 use function_gpu_workspace::kinds::KINDS;
-use function_preview::Effect;
 use function_preview::outlook::{Changed, Outlook};
 use function_preview::platform::Platform;
 use function_preview::selection::selects;
 use function_preview::wish::{self, outlook};
+use function_preview::{Effect, composed};
 use function_runtime::requirement::Requirement;
 use futures::executor::block_on;
 use serde_json::{Value, json};
@@ -353,6 +353,6 @@ fn a_change_that_ends_the_machine_is_told_and_one_that_does_not_is_not() {
 fn the_composed_resources_are_known_by_their_names_in_the_composition() {
     let named =
         json!({"metadata": {"annotations": {"crossplane.io/composition-resource-name": "pool"}}});
-    let found = wish::observed([named.clone(), json!({"metadata": {"name": "foreign"}})]);
+    let found = composed::by_name([named.clone(), json!({"metadata": {"name": "foreign"}})]);
     assert_eq!(found, BTreeMap::from([("pool".to_owned(), named)]));
 }

@@ -149,8 +149,7 @@ fn boots_another_image(pool: &Value, name: &str, proposed: &Response) -> bool {
 }
 
 fn unresolved(response: &Response) -> Option<&Condition> {
-    let mut conditions = response.conditions.iter();
-    let resolved = conditions.find(|condition| condition.type_ == CONFIG_RESOLVED)?;
+    let resolved = response.condition(CONFIG_RESOLVED)?;
     (resolved.status != Status::True).then_some(resolved)
 }
 

@@ -48,7 +48,7 @@ impl<P: Platform> Granting<'_, P> {
         let named = new.as_ref().and_then(name);
         workspaces.retain(|one| named.is_none() || name(one) != named);
         workspaces.extend(new.filter(|new| selects(counted, new)));
-        // Nothing else is fetched: homes that nobody sees stay in the account.
+        // The function gets no list of homes here. Then it counts the homes of deleted workspaces as before.
         request.required = BTreeMap::from([(WORKSPACES.to_owned(), workspaces)]);
         for at in [now, settled(now)] {
             request.now = at;

@@ -4,9 +4,10 @@
 //! The function is pure: a composite, its composed resources and the fetched resources give the
 //! desired state. So [`preview`] decides about each workspace twice, under its own policy and under
 //! the proposed one, and compares the decisions. It reads a cluster and writes nothing. [`wish`] decides
-//! about a claim before somebody creates it.
+//! about a claim that a person has not created yet.
 
 pub mod calls;
+pub mod composed;
 pub mod composition;
 mod decision;
 mod effect;

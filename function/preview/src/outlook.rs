@@ -1,10 +1,11 @@
-//! What a claim would get: what people are told of a decision.
+//! What a claim would get, as the portal tells it to a person.
 
 use api::cost::BudgetRequest;
 use api::lifecycle::RunLimits;
 use api::workspace::GpuDevWorkspaceStatus;
 use function_runtime::object::Status;
-use function_runtime::response::{CONFIG_RESOLVED, Condition, Response};
+use function_runtime::response::{CONFIG_RESOLVED, Response};
+use function_runtime::validation::Violation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,7 +36,7 @@ pub struct Changed {
 pub struct Outlook {
     /// The fields that are wrong or not allowed. Who shows them says where they are in what was sent.
     #[serde(skip)]
-    pub errors: Vec<FieldError>,
+    pub errors: Vec<Violation>,
     /// Why it would not start now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<Obstacle>,
@@ -66,19 +67,10 @@ pub struct Outlook {
     pub resources: Vec<Made>,
 }
 
-/// A field of the claim, and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FieldError {
-    /// The path of the field, for example `spec.parameters.instanceType`.
-    pub path: String,
-    /// What is wrong with it.
-    pub problem: String,
-}
-
 /// Why a workspace would not start now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Obstacle {
-    /// The condition that says so.
+    /// The type of the condition that is not `True`.
     pub condition: String,
     /// The condition's reason.
     pub reason: String,
@@ -118,19 +110,12 @@ impl Outlook {
     pub(crate) fn of(decision: &Decision, budget: Option<Account>) -> Self {
         let response = &decision.response;
         let status = status(response);
-        let config = condition(response, CONFIG_RESOLVED);
-        let errors: Vec<FieldError> = response
-            .violations
-            .iter()
-            .map(|violation| FieldError {
-                path: violation.path.clone(),
-                problem: violation.problem.clone(),
-            })
-            .collect();
+        let config = response.condition(CONFIG_RESOLVED);
+        let errors = response.violations.clone();
         let machines = price::machines(decision);
-        let within = condition(response, api::condition::WITHIN_BUDGET);
+        let within = response.condition(api::condition::WITHIN_BUDGET);
         // Without a machine to wait for, the condition says why there is none.
-        let compute = condition(response, api::condition::COMPUTE_READY);
+        let compute = response.condition(api::condition::COMPUTE_READY);
         let compute = compute.filter(|_| machines.is_empty());
         let obstacle = [config, within, compute]
             .into_iter()
@@ -201,10 +186,4 @@ pub(crate) fn status(response: &Response) -> GpuDevWorkspaceStatus {
 /// What the workspace asks of the owner's budget.
 pub(crate) fn asked(response: &Response) -> Option<BudgetRequest> {
     status(response).internal?.budget_request
-}
-
-/// A condition of a decision.
-pub(crate) fn condition<'a>(response: &'a Response, type_: &str) -> Option<&'a Condition> {
-    let mut conditions = response.conditions.iter();
-    conditions.find(|condition| condition.type_ == type_)
 }

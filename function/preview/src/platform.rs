@@ -17,7 +17,7 @@ pub trait Platform: Sync {
     /// The input of this kind in the Composition that Crossplane takes for an object; none if there is none.
     fn policy(&self, kind: &str, object: &Value) -> Option<Value>;
 
-    /// The objects that a requirement selects. An object that nobody can read counts as one that does not exist.
+    /// The objects that a requirement selects. An object of a kind that the platform does not give counts as absent.
     fn select(
         &self,
         requirement: &Requirement,

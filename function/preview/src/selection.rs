@@ -6,9 +6,6 @@ use serde_json::Value;
 /// Crossplane's label on a composite with the namespace of its claim.
 pub const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
 
-/// Crossplane's annotation on a composed resource with its name in the Composition.
-pub const RESOURCE_NAME: &str = "crossplane.io/composition-resource-name";
-
 /// Whether a requirement selects an object of its kind.
 pub fn selects(requirement: &Requirement, object: &Value) -> bool {
     let namespace = text(object, "/metadata/namespace");
@@ -35,7 +32,8 @@ pub fn selects(requirement: &Requirement, object: &Value) -> bool {
     }
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+/// The text at a JSON pointer; empty if there is none.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     let found = object.pointer(pointer).and_then(Value::as_str);
     found.unwrap_or_default()
 }

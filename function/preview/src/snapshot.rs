@@ -6,8 +6,9 @@ use std::collections::btree_map::Entry;
 use function_runtime::requirement::Requirement;
 use serde_json::{Value, json};
 
+use crate::composed;
 use crate::error::Error;
-use crate::selection::{RESOURCE_NAME, selects};
+use crate::selection::{selects, text};
 
 /// A source of objects.
 pub trait Source {
@@ -91,35 +92,22 @@ impl<'a> Snapshot<'a> {
 
     /// The composed resources of a composite, by composition resource name.
     pub fn composed_of(&mut self, composite: &Value) -> Result<BTreeMap<String, Value>, Error> {
-        let refs = composite
-            .pointer("/spec/resourceRefs")
-            .or_else(|| composite.pointer("/spec/crossplane/resourceRefs"));
-        let refs = refs.and_then(Value::as_array).cloned().unwrap_or_default();
-        let own_namespace = text(composite, "/metadata/namespace").to_owned();
-        let mut composed = BTreeMap::new();
-        for reference in refs {
-            let namespace = match text(&reference, "/namespace") {
-                "" => own_namespace.as_str(),
+        let own_namespace = text(composite, "/metadata/namespace");
+        let mut composed = Vec::new();
+        for reference in composed::references(composite) {
+            let namespace = match text(reference, "/namespace") {
+                "" => own_namespace,
                 namespace => namespace,
             };
-            let name = text(&reference, "/name");
-            let found = self
-                .all(text(&reference, "/apiVersion"), text(&reference, "/kind"))?
-                .iter()
-                .find(|object| {
-                    let is_in = text(object, "/metadata/namespace");
-                    text(object, "/metadata/name") == name
-                        && (is_in.is_empty() || is_in == namespace)
-                });
-            let annotations = found
-                .as_ref()
-                .and_then(|o| o.pointer("/metadata/annotations"));
-            let resource = annotations.and_then(|all| all.get(RESOURCE_NAME)?.as_str());
-            if let (Some(resource), Some(found)) = (resource, found) {
-                composed.insert(resource.to_owned(), found.clone());
-            }
+            let name = text(reference, "/name");
+            let all = self.all(text(reference, "/apiVersion"), text(reference, "/kind"))?;
+            let found = all.iter().find(|object| {
+                let is_in = text(object, "/metadata/namespace");
+                text(object, "/metadata/name") == name && (is_in.is_empty() || is_in == namespace)
+            });
+            composed.extend(found.cloned());
         }
-        Ok(composed)
+        Ok(composed::by_name(composed))
     }
 
     /// The resources that a requirement selects.
@@ -128,9 +116,4 @@ impl<'a> Snapshot<'a> {
         let selected = all.iter().filter(|object| selects(requirement, object));
         Ok(selected.cloned().collect())
     }
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    let found = object.pointer(pointer).and_then(Value::as_str);
-    found.unwrap_or_default()
 }

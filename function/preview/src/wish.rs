@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use crate::calls::{Calls, Decision};
 use crate::effect;
 use crate::granting::{Granting, account, settled};
-use crate::outlook::{Account, Changed, Outlook, asked, condition, status};
+use crate::outlook::{Account, Changed, Outlook, asked, status};
 use crate::platform::{Platform, WORKSPACE_POLICY};
-use crate::selection::{CLAIM_NAMESPACE, RESOURCE_NAME};
+use crate::selection::CLAIM_NAMESPACE;
 
 /// The composite that Crossplane would make of a claim. A claim of the configuration without claims is its own
 /// composite.
@@ -62,41 +62,48 @@ pub async fn outlook<P: Platform>(
     composite: &Value,
     observed: &BTreeMap<String, Value>,
 ) -> Result<Outlook, P::Error> {
-    let policy = platform.policy(WORKSPACE_POLICY, composite);
-    let request = Request {
-        policy,
-        composite: Some(composite.clone()),
-        observed: observed.clone(),
-        now,
-        ..Request::default()
-    };
-    let first = decided(platform, kinds, request, None).await?;
+    let first = decided(
+        platform,
+        kinds,
+        request(platform, now, composite, observed),
+        None,
+    )
+    .await?;
+    told(platform, kinds, composite, &first).await
+}
+
+/// What the first decision about a composite gives, after the owner's budget has decided.
+async fn told<P: Platform>(
+    platform: &P,
+    kinds: Kinds,
+    composite: &Value,
+    first: &Decision,
+) -> Result<Outlook, P::Error> {
+    let now = first.request.now;
     let Some(asked) = asked(&first.response) else {
-        return Ok(Outlook::of(&first, None));
+        return Ok(Outlook::of(first, None));
     };
     let Some(user) = owner(platform, &first.response).await? else {
-        return Ok(Outlook::of(&first, None));
+        return Ok(Outlook::of(first, None));
     };
     let granting = Granting {
         platform,
         kinds,
         composite,
-        first: &first,
+        first,
     };
     let before = account(&user, asked.usd);
     let user = granting.grant(user, now).await?;
     let request = Request {
         composite: Some(granting.composite()),
-        observed: observed
-            .clone()
-            .into_iter()
+        observed: (first.request.observed.clone().into_iter())
             .chain(granting.record())
             .collect(),
         now: settled(now),
         ..first.request.clone()
     };
     let last = decided(platform, kinds, request, Some(&user)).await?;
-    let within = condition(&last.response, api::condition::WITHIN_BUDGET);
+    let within = last.response.condition(api::condition::WITHIN_BUDGET);
     let is_granted = within.is_none_or(Condition::holds);
     let account = before.map(|before| Account {
         is_granted,
@@ -119,13 +126,7 @@ pub async fn change<P: Platform>(
     (before, after): (&Value, &Value),
     observed: &BTreeMap<String, Value>,
 ) -> Result<Changed, P::Error> {
-    let request = |composite: &Value| Request {
-        policy: platform.policy(WORKSPACE_POLICY, composite),
-        composite: Some(composite.clone()),
-        observed: observed.clone(),
-        now,
-        ..Request::default()
-    };
+    let request = |composite| request(platform, now, composite, observed);
     let today = decided(platform, kinds, request(before), None).await?;
     let then = decided(platform, kinds, request(after), None).await?;
     let compared = effect::compare(observed, &today.response, &then.response);
@@ -133,18 +134,24 @@ pub async fn change<P: Platform>(
         effect: compared.effect,
         message: compared.message,
         is_on: effect::is_on(observed),
-        outlook: outlook(platform, kinds, now, after, observed).await?,
+        outlook: told(platform, kinds, after, &then).await?,
     })
 }
 
-/// The composed resources of a composite, by composition resource name.
-pub fn observed(resources: impl IntoIterator<Item = Value>) -> BTreeMap<String, Value> {
-    let named = resources.into_iter().filter_map(|resource| {
-        let annotations = resource.pointer("/metadata/annotations");
-        let name = annotations.and_then(|all| all.get(RESOURCE_NAME)?.as_str());
-        Some((name?.to_owned(), resource))
-    });
-    named.collect()
+/// The first request for a decision about a composite.
+fn request<P: Platform>(
+    platform: &P,
+    now: Timestamp,
+    composite: &Value,
+    observed: &BTreeMap<String, Value>,
+) -> Request {
+    Request {
+        policy: platform.policy(WORKSPACE_POLICY, composite),
+        composite: Some(composite.clone()),
+        observed: observed.clone(),
+        now,
+        ..Request::default()
+    }
 }
 
 /// Calls the function until it asks for nothing else. `user` replaces the owner's `DevUser`.

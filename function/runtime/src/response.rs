@@ -143,6 +143,12 @@ impl Event {
 }
 
 impl Response {
+    /// The condition of a type; none if the decision does not set it.
+    pub fn condition(&self, type_: &str) -> Option<&Condition> {
+        let mut conditions = self.conditions.iter();
+        conditions.find(|condition| condition.type_ == type_)
+    }
+
     /// A response with desired state only.
     pub fn desiring(ttl: Duration, desired: Desired) -> Self {
         Self {

@@ -111,7 +111,7 @@ impl Spending {
         let owner = desired.status.get("owner").and_then(Value::as_str);
         let cost = desired.status.get("cost");
         let cost = cost.and_then(Cost::read);
-        let holds = |type_| response.conditions.iter().find(|c| c.type_ == type_);
+        let holds = |type_| response.condition(type_);
         let runs_unresolved = holds(CONFIG_RESOLVED).is_some_and(|config| !config.holds())
             && holds(COMPUTE_READY).is_some_and(Condition::holds);
         let is_unenforced = holds(POLICY_ENFORCED).is_some_and(|enforced| !enforced.holds());
