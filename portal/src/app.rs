@@ -16,7 +16,6 @@ use crate::bearer::Bearers;
 use crate::configuration::Configuration;
 use crate::metrics::Metrics;
 use crate::mirror::Mirror;
-use crate::objects::Objects;
 use crate::oidc::Provider;
 use crate::platform::Followed;
 use crate::refusal::Refusal;
@@ -47,8 +46,6 @@ pub(crate) struct Portal {
     pub(crate) platform: Followed,
     /// What the function decides, with the platform's limits.
     pub(crate) kinds: Kinds,
-    /// The flavors.
-    pub(crate) flavors: Objects,
     /// The provider of identities.
     pub(crate) provider: Provider,
     /// Programs with tokens; none if the platform does not let them in.

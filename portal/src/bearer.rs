@@ -34,7 +34,7 @@ pub(crate) struct Bearers {
 struct Known {
     session: Session,
     pace: Arc<Pace>,
-    /// It never becomes true: nobody signs a token out.
+    /// It stays false: a person signs out of a browser's session, and not of a token.
     over: watch::Sender<bool>,
     until: Instant,
 }
@@ -116,7 +116,7 @@ impl Bearers {
         let status = answer.map(|answer| answer.status).map_err(|error| {
             warn!(%error, "the API server reviewed no token");
             let detail = "the API server reviews no token now: try again";
-            Problem::new(503, "unavailable", "Kubernetes cannot answer now", detail)
+            Problem::unavailable(detail)
         })?;
         let accepted = status.filter(|status| status.authenticated == Some(true));
         accepted

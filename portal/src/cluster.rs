@@ -197,7 +197,7 @@ fn problem(error: &kube::Error) -> Problem {
     }
     warn!(%error, "the API server gave no answer");
     let detail = "the API server gave no answer: try again";
-    Problem::new(503, "unavailable", "Kubernetes cannot answer now", detail)
+    Problem::unavailable(detail)
 }
 
 fn internal(what: &str) -> Problem {

@@ -91,11 +91,7 @@ impl OperationOutput for Refusal {
         ctx: &mut GenContext,
         operation: &mut Operation,
     ) -> Vec<(Option<openapi::StatusCode>, openapi::Response)> {
-        let refused = Self::operation_response(ctx, operation);
-        refused
-            .into_iter()
-            .map(|response| (None, response))
-            .collect()
+        by_default::<Self>(ctx, operation)
     }
 }
 
@@ -110,12 +106,18 @@ impl OperationOutput for Plain {
         ctx: &mut GenContext,
         operation: &mut Operation,
     ) -> Vec<(Option<openapi::StatusCode>, openapi::Response)> {
-        let refused = Self::operation_response(ctx, operation);
-        refused
-            .into_iter()
-            .map(|response| (None, response))
-            .collect()
+        by_default::<Self>(ctx, operation)
     }
+}
+
+/// The answer of a refusal, for each status that an operation does not name.
+fn by_default<T: OperationOutput>(
+    ctx: &mut GenContext,
+    operation: &mut Operation,
+) -> Vec<(Option<openapi::StatusCode>, openapi::Response)> {
+    let refused = T::operation_response(ctx, operation);
+    let refused = refused.into_iter();
+    refused.map(|response| (None, response)).collect()
 }
 
 fn refused<T: JsonSchema>(ctx: &mut GenContext, media: &str) -> openapi::Response {

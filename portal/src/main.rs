@@ -111,7 +111,7 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::try_default().await?;
     let people = people::People::follow(client.clone()).await?;
     let flavors = objects::follow(client.clone(), FLAVORS).await?;
-    let platform = platform::Followed::follow(client.clone(), flavors.clone(), people.users());
+    let platform = platform::Followed::follow(client.clone(), flavors, people.users());
     let kinds = configuration.limits.clone().map_or(KINDS, kinds::limited);
     let rights = match configuration.act_as {
         ActAs::Account => Rights::Account(people),
@@ -123,7 +123,6 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         rights,
         platform: platform.await?,
         kinds,
-        flavors: flavors.clone(),
         bearers: configuration
             .bearer_tokens
             .then(|| bearer::Bearers::new(client.clone())),

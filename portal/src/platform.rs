@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use function_preview::composition;
 use function_preview::platform::Platform;
 use function_preview::selection::{CLAIM_NAMESPACE, selects};
-use function_preview::wish;
+use function_preview::{composed, composition};
 use function_runtime::requirement::{Requirement, Selector};
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams};
@@ -40,20 +39,10 @@ const CONFIGURATIONS: Served = Served::new(
 const POOL: (&str, &str) = (api::POOL_GROUP, "SpotPool");
 /// The kinds that the portal reads when it needs them, with their plurals.
 const READ: [Served; 4] = [
-    Served::new(POOL.0, "v1alpha1", POOL.1, "spotpools"),
+    Served::new(POOL.0, api::VERSION, POOL.1, "spotpools"),
     Served::new("", "v1", "Namespace", "namespaces"),
-    Served::new(
-        api::WORKSPACE_GROUP,
-        api::VERSION,
-        "GpuDevWorkspace",
-        "gpudevworkspaces",
-    ),
-    Served::new(
-        api::WORKSPACE_GROUP,
-        api::VERSION,
-        "WorkspaceRecord",
-        "workspacerecords",
-    ),
+    Served::ours("GpuDevWorkspace", "gpudevworkspaces"),
+    Served::ours("WorkspaceRecord", "workspacerecords"),
 ];
 
 /// The platform, from watches.
@@ -62,7 +51,8 @@ pub(crate) struct Followed {
     definitions: Objects,
     compositions: Objects,
     configurations: Objects,
-    flavors: Objects,
+    /// The flavors.
+    pub(crate) flavors: Objects,
     users: Objects,
 }
 
@@ -135,11 +125,7 @@ impl Followed {
         } else {
             claim.clone()
         };
-        let references = composite
-            .pointer("/spec/resourceRefs")
-            .or_else(|| composite.pointer("/spec/crossplane/resourceRefs"))
-            .and_then(Value::as_array);
-        let references = references.into_iter().flatten();
+        let references = composed::references(&composite).iter();
         let pools = references.filter(|one| text(one, "/kind") == POOL.1);
         let namespace = text(claim, "/metadata/namespace");
         let mut found = Vec::new();
@@ -148,7 +134,7 @@ impl Followed {
             let named = requirement(POOL.1, Selector::NamedIn { namespace, name });
             found.extend(self.select(&named).await?);
         }
-        Ok(Some((composite, wish::observed(found))))
+        Ok(Some((composite, composed::by_name(found))))
     }
 
     /// Reads objects of a kind that is not followed.
@@ -188,12 +174,7 @@ impl Followed {
             Err(error) => {
                 warn!(%error, kind = kind.kind, "cannot read what a decision needs");
                 let detail = format!("the portal cannot read {} now: try again", kind.plural);
-                Err(Problem::new(
-                    503,
-                    "unavailable",
-                    "Kubernetes cannot answer now",
-                    detail,
-                ))
+                Err(Problem::unavailable(detail))
             }
         }
     }

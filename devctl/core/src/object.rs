@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -134,6 +136,16 @@ impl fmt::Display for Reference {
 pub fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
     let text = object.pointer(pointer)?.as_str()?;
     Some(text).filter(|text| !text.is_empty())
+}
+
+/// The value of a known type at a JSON pointer; none if it is absent or has another shape.
+pub fn typed<T: DeserializeOwned>(object: &Value, pointer: &str) -> Option<T> {
+    T::deserialize(object.pointer(pointer)?).ok()
+}
+
+/// The time at a JSON pointer; none if it is absent or no time.
+pub fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
+    text(object, pointer)?.parse().ok()
 }
 
 /// The list at a JSON pointer; empty if it is absent.

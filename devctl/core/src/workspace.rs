@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::object::{self, Kind, Reference, text};
+use crate::object::{self, Kind, Reference, text, time, typed};
 use crate::problem::{Code, Problem};
 
 /// A claim.
@@ -188,7 +188,7 @@ impl<'a> Workspace<'a> {
         conditions
             .map(|one| Condition {
                 name: text(one, "/type").unwrap_or_default(),
-                status: one.get("status").and_then(typed),
+                status: typed(one, "/status"),
                 reason: text(one, "/reason").unwrap_or_default(),
                 message: text(one, "/message").unwrap_or_default(),
             })
@@ -202,7 +202,7 @@ impl<'a> Workspace<'a> {
 
     /// A time of the claim.
     pub fn time(self, pointer: &str) -> Option<Timestamp> {
-        text(self.0, pointer)?.parse().ok()
+        time(self.0, pointer)
     }
 
     /// When it stops next.
@@ -239,12 +239,8 @@ impl<'a> Workspace<'a> {
 
     /// A value of a known type; none if it is absent or has another shape.
     pub fn typed<T: DeserializeOwned>(self, pointer: &str) -> Option<T> {
-        self.0.pointer(pointer).and_then(typed)
+        typed(self.0, pointer)
     }
-}
-
-fn typed<T: DeserializeOwned>(value: &Value) -> Option<T> {
-    T::deserialize(value).ok()
 }
 
 #[cfg(test)]

@@ -85,7 +85,8 @@ fn digest(text: &str) -> String {
     hex::encode(&Sha256::digest(text)[..KEPT])
 }
 
-/// A value with its fields in one order, whatever order `serde_json` keeps.
+/// The same value with the fields of each object sorted by name. Features of `serde_json` decide about the order
+/// otherwise.
 fn ordered(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -56,6 +56,11 @@ impl Problem {
         problem
     }
 
+    /// The API server gives no answer.
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(503, "unavailable", "Kubernetes cannot answer now", detail)
+    }
+
     /// The person has no account.
     pub fn no_account(why: impl Into<String>) -> Self {
         Self::new(403, "no-account", "You have no workspaces here", why)

@@ -16,8 +16,9 @@ pub struct Page<'a> {
     pub next: Option<String>,
 }
 
-/// The page of rows that a person wants. `rows` are in the order of namespaces and names. A cursor is the place after
-/// a row, so a page misses nothing that was there all the time, whatever is created or deleted meanwhile.
+/// The page of rows that a person wants. `rows` are in the order of namespaces and names. A cursor names the
+/// last row of a page, and the next page begins after it. So the pages together have each row that exists all the time,
+/// even if other rows are created or deleted between two pages.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
 //! What has happened to a workspace, as far as it is still known.
 //!
-//! Nobody keeps a history. A condition has its last change only, and the API server forgets events after a time
-//! (an hour by default). So each entry names its source, and an entry that is not there proves nothing.
+//! Neither Crossplane nor the portal keeps a history. A condition tells its last change only. The API server deletes
+//! events after a time (an hour by default). So each entry names its source, and an entry that is not there proves nothing.
 
-use devctl_core::object::{list, text};
+use devctl_core::object::{list, text, time};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -113,10 +113,6 @@ fn joined<const N: usize>(parts: [Option<&str>; N]) -> Option<String> {
     let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
     let joined = parts.collect::<Vec<_>>().join(": ");
     (!joined.is_empty()).then_some(joined)
-}
-
-fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
-    text(object, pointer)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use api::cost::CostStatus;
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use devctl_core::object::Kind;
+use devctl_core::object::{Kind, typed};
 use devctl_core::workspace::Workspace;
 use function_preview::menu::{Menu, menu};
 use http::{HeaderMap, StatusCode};
@@ -15,7 +15,6 @@ use portal_core::shape::{Budget, Catalogue, Listed, Me, NewWorkspace, Selection,
 use portal_core::timeline;
 use portal_core::view::{self, Row};
 use portal_core::wish;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::claims;
@@ -54,7 +53,7 @@ pub(crate) async fn catalogue(
     // A claim that names no Composition gets the platform's.
     let claim = json!({"kind": Kind::Claim.kind()});
     let ec2 = menu(&portal.platform, Timestamp::now(), &claim).await?;
-    let flavors = portal.flavors.borrow();
+    let flavors = portal.platform.flavors.borrow();
     let offers = offers(flavors.values());
     Ok(Json(Catalogue { offers, ec2 }))
 }
@@ -87,10 +86,10 @@ pub(crate) async fn show(
     Ok(Json(Whole {
         row: Row::new(claim),
         parameters: view::parameters(claim).0,
-        conditions: status(claim, "conditions"),
-        lifecycle: status(claim, "lifecycle"),
-        activity: status(claim, "activity"),
-        cost: status(claim, "cost"),
+        conditions: typed(claim, "/status/conditions"),
+        lifecycle: typed(claim, "/status/lifecycle"),
+        activity: typed(claim, "/status/activity"),
+        cost: typed(claim, "/status/cost"),
     }))
 }
 
@@ -123,7 +122,7 @@ pub(crate) async fn cost(
 ) -> Result<Json<Option<CostStatus>>, Refusal> {
     let visible = portal.rights.visible(signed.person()).await;
     let claim = claims::seen(&portal, &visible, &namespace, &name)?;
-    Ok(Json(status(&claim, "cost")))
+    Ok(Json(typed(&claim, "/status/cost")))
 }
 
 /// `GET /api/v1/budget`: the person's own budget of the month.
@@ -139,14 +138,8 @@ pub(crate) async fn budget(
     let monthly_usd = user.pointer("/spec/budget/monthlyUsd");
     Ok(Json(Budget {
         monthly_usd: monthly_usd.and_then(Value::as_f64),
-        status: status(&user, "budget"),
+        status: typed(&user, "/status/budget"),
     }))
-}
-
-/// A part of a claim's status; none if it has none.
-fn status<T: DeserializeOwned>(claim: &Value, field: &str) -> Option<T> {
-    let part = claim.get("status")?.get(field)?;
-    serde_json::from_value(part.clone()).ok()
 }
 
 /// `POST /api/v1/workspaces`: `{name, parameters}`.

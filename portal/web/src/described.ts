@@ -1382,7 +1382,7 @@ export interface components {
         };
         /** @description Why a workspace would not start now. */
         Obstacle: {
-            /** @description The condition that says so. */
+            /** @description The type of the condition that is not `True`. */
             condition: string;
             /** @description The condition's message. */
             message: string;

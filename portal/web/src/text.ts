@@ -52,7 +52,7 @@ export const text = {
   inTime: (time: string) => `in ${time}`,
   timeline: "What has happened",
   timelineHelp:
-    "Nobody keeps a history: of a condition only the last change is known, and events are forgotten after a time.",
+    "There is no whole history. A condition tells its last change only, and Kubernetes deletes events after a time.",
   withoutEvents: (why: string) => `Without events: ${why}`,
   times: (count: number) => `(${count} times)`,
   happened: {

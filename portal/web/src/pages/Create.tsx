@@ -1,4 +1,4 @@
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { type Catalogue, type Complaint, type Me, ask } from "../api";
 import { Fields, Labelled, One } from "../form/Fields";
 import { Machine, PLATFORM, chosen } from "../form/Machine";
@@ -15,6 +15,7 @@ import {
 import { problems } from "../form/problems";
 import { usePreview } from "../form/usePreview";
 import { text } from "../text";
+import { useAnswer } from "../useAnswer";
 
 type Props = { me: Me | undefined; onNote: (note: string) => void };
 
@@ -155,13 +156,4 @@ function wished(schema: Schema | undefined, values: Values, machine: string) {
     ...(namespace && { namespace }),
     parameters: { ...(schema && parameters(schema, values, ROOT)), ...chosen(machine) },
   };
-}
-
-// An answer that the page asks for once.
-function useAnswer<T>(path: string): T | undefined {
-  const [answer, setAnswer] = useState<T>();
-  useEffect(() => {
-    ask<T>("GET", path).then(setAnswer, () => undefined);
-  }, [path]);
-  return answer;
 }

@@ -1,21 +1,10 @@
-import { useEffect, useState } from "react";
-import { type Row, type Timeline as Told, ask } from "../api";
+import type { Row, Timeline as Told } from "../api";
 import { text } from "../text";
+import { useAnswer } from "../useAnswer";
 
 // What has happened, as far as it is still known. The page asks again when the workspace changes.
 export function Timeline({ row }: { row: Row }) {
-  const [told, setTold] = useState<Told>();
-  useEffect(() => {
-    let isWanted = true;
-    const path = `/api/v1/workspaces/${row.namespace}/${row.name}/timeline`;
-    ask<Told>("GET", path).then(
-      (found) => isWanted && setTold(found),
-      () => undefined,
-    );
-    return () => {
-      isWanted = false;
-    };
-  }, [row]);
+  const told = useAnswer<Told>(`/api/v1/workspaces/${row.namespace}/${row.name}/timeline`, row);
   if (!told) return null;
   return (
     <section aria-labelledby="timeline">

@@ -1,8 +1,9 @@
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { type Row, type Whole, ask, said } from "../api";
 import { knownHost } from "../knownHost";
 import { dollars } from "../money";
 import { text } from "../text";
+import { useAnswer } from "../useAnswer";
 import { Change } from "./Change";
 import { Command } from "./Command";
 import { Until } from "../Until";
@@ -131,18 +132,7 @@ function Cost({ row }: { row: Row }) {
 
 // Conditions are not in the stream: the page asks for them when the workspace changes.
 function Conditions({ row }: { row: Row }) {
-  const [whole, setWhole] = useState<Whole>();
-  useEffect(() => {
-    let isWanted = true;
-    const path = `/api/v1/workspaces/${row.namespace}/${row.name}`;
-    ask<Whole>("GET", path).then(
-      (found) => isWanted && setWhole(found),
-      () => undefined,
-    );
-    return () => {
-      isWanted = false;
-    };
-  }, [row]);
+  const whole = useAnswer<Whole>(`/api/v1/workspaces/${row.namespace}/${row.name}`, row);
   if (!whole?.conditions?.length) return null;
   return (
     <section aria-labelledby="conditions">
