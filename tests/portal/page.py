@@ -1,7 +1,7 @@
 """A real browser: Debian's Chromium."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -10,6 +10,7 @@ from playwright.sync_api import (
     BrowserContext,
     ConsoleMessage,
     Page,
+    expect,
     sync_playwright,
 )
 
@@ -92,3 +93,17 @@ def tab_to(page: Page, selector: str) -> None:
             return
         page.keyboard.press("Tab")
     raise AssertionError(f"Tab does not reach {selector}")
+
+
+def is_signed_out_elsewhere(person: Person, sign_out: Callable[[], object]) -> None:
+    """alice is signed out by `sign_out`. Her page says so at once, and asks for nothing more."""
+    page = person.opens()
+    signs_in(page, "alice")
+    asked: list[str] = []
+    person.context.on("request", lambda request: asked.append(request.url))
+    sign_out()
+    expect(page.get_by_text("You are signed out.")).to_be_visible(timeout=5000)
+    expect(page.get_by_role("table")).to_have_count(0)
+    # The page would ask again within this time.
+    page.wait_for_timeout(3000)
+    assert [url for url in asked if "/api/" in url] == []

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 import crossplane
 from cluster import CLAIMS, Cluster
-from page import Person, create, signs_in, tab_to
+from page import Person, create, is_signed_out_elsewhere, signs_in, tab_to
 from processes import until
 from test_workspaces import READY, RUN, annotations
 
@@ -98,18 +98,10 @@ def test_all_tabs_of_a_browser_have_one_stream(
 def test_who_is_signed_out_elsewhere_sees_it_at_once_and_asks_no_more(
     person: Person, cluster: Cluster
 ) -> None:
-    page = person.opens()
-    signs_in(page, "alice")
-    asked: list[str] = []
-    person.context.on("request", lambda request: asked.append(request.url))
-    cluster.kubectl(
-        *("delete", "secrets", "-n", "gpu-portal"),
-        *("-l", "platform.acme.io/portal-session"),
+    sessions = ("-n", "gpu-portal", "-l", "platform.acme.io/portal-session")
+    is_signed_out_elsewhere(
+        person, lambda: cluster.kubectl("delete", "secrets", *sessions)
     )
-    expect(page.get_by_text("You are signed out.")).to_be_visible(timeout=5000)
-    expect(page.get_by_role("table")).to_have_count(0)
-    page.wait_for_timeout(3000)
-    assert [url for url in asked if "/api/" in url] == []
 
 
 PAYLOADS = [
