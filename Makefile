@@ -228,6 +228,7 @@ bench-portal: TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 bench-portal:
 	sh tests/cluster/prerequisites.sh tests/portal/prerequisites.list
 	$(PYTEST) -c $(PORTAL_BENCH)/pyproject.toml --rootdir $(PORTAL_BENCH) $(PORTAL_BENCH)
+	rm -rf $(TARGET)/bench-portal/image
 	$(XTASK) image portal --release --layout $(TARGET)/bench-portal/image
 	cargo build --quiet --release --workspace --bin portal-load
 	XTASK_PROGRAM=$(TARGET)/debug/xtask PORTAL_LOAD=$(TARGET)/release/portal-load \

@@ -258,6 +258,8 @@ impl Destination {
         build: impl FnOnce(&Progress) -> Outcome<(PathBuf, String)>,
     ) -> Outcome<String> {
         if let Some(folder) = &self.layout {
+            // A folder that cannot be made is told before the build, because the build takes minutes.
+            fs::create_dir_all(folder)?;
             let (layout, _) = build(progress)?;
             let mut copy = Command::new("cp");
             copy.args(["--recursive", "--no-target-directory"]);
