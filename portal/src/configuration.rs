@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use api::duration::Duration;
+use jiff::SignedDuration;
 use openidconnect::url::Url;
-use portal_core::identity::{ClaimMappings, ClaimRule, Mapping};
+use portal_core::identity::{ClaimMappings, ClaimRule, Mapping, UserRule};
 use serde::Deserialize;
 
 /// What the platform team says.
@@ -25,9 +27,48 @@ pub(crate) struct Configuration {
     /// Whether programs may come with a person's token.
     #[serde(default)]
     pub(crate) bearer_tokens: bool,
+    /// How long a person stays signed in.
+    #[serde(default)]
+    pub(crate) sessions: SessionLimits,
     /// The `EnvironmentConfig` with the platform's limits, as the function has it.
     #[serde(default)]
     pub(crate) limits: Option<String>,
+}
+
+/// How long a person stays signed in.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SessionLimits {
+    longest: Option<Duration>,
+    idle: Option<Duration>,
+    groups_every: Option<Duration>,
+}
+
+impl SessionLimits {
+    /// The longest session.
+    pub(crate) fn longest(&self) -> SignedDuration {
+        length(self.longest.as_ref(), SignedDuration::from_hours(12))
+    }
+
+    /// After which time an unused session ends. Replicas write a use a sixteenth of this time late at most
+    /// ([`crate::sessions`]), so no session ends too early.
+    pub(crate) fn unused(&self) -> SignedDuration {
+        self.idle() + self.idle() / 16
+    }
+
+    /// The same, as the platform team says it.
+    pub(crate) fn idle(&self) -> SignedDuration {
+        length(self.idle.as_ref(), SignedDuration::from_hours(8))
+    }
+
+    /// How often the portal asks the provider of identities again for a person's groups.
+    pub(crate) fn groups_every(&self) -> SignedDuration {
+        length(self.groups_every.as_ref(), SignedDuration::from_mins(15))
+    }
+}
+
+fn length(said: Option<&Duration>, otherwise: SignedDuration) -> SignedDuration {
+    said.map_or(otherwise, Duration::length)
 }
 
 /// As whom the portal acts for people.
@@ -155,6 +196,7 @@ pub(crate) fn issuer(text: &str, client: &str) -> Result<Issuer, Wrong> {
         mapping: Mapping {
             claim_mappings: entry.claim_mappings,
             claim_validation_rules: entry.claim_validation_rules,
+            user_validation_rules: entry.user_validation_rules,
         },
     })
 }
@@ -182,6 +224,8 @@ struct Entry {
     claim_mappings: ClaimMappings,
     #[serde(default)]
     claim_validation_rules: Vec<ClaimRule>,
+    #[serde(default)]
+    user_validation_rules: Vec<UserRule>,
 }
 
 #[derive(Deserialize)]
@@ -217,7 +261,8 @@ mod tests {
     fn the_api_servers_file_says_who_somebody_is() {
         let issuer = issuer(&authentication(ENTRY), "gpu-portal").unwrap();
         assert_eq!(issuer.url, "https://idp.acme.io");
-        assert_eq!(issuer.mapping.claim_mappings.username.claim, "email");
+        let username = serde_yaml::from_str("{claim: email, prefix: ''}").unwrap();
+        assert_eq!(issuer.mapping.claim_mappings.username, username);
     }
 
     #[test]
@@ -233,9 +278,9 @@ mod tests {
         let plain = ENTRY.replace("https:", "http:");
         assert!(matches!(wrong(&plain, "gpu-portal"), Wrong::Insecure(_)));
         // A rule that the portal does not know could keep people out.
-        let rules = format!("{ENTRY}  userValidationRules: [{{expression: 'true'}}]\n");
+        let rules = format!("{ENTRY}  futureRules: [{{expression: 'true'}}]\n");
         let unknown = wrong(&rules, "gpu-portal").to_string();
-        assert!(unknown.contains("userValidationRules"), "{unknown}");
+        assert!(unknown.contains("futureRules"), "{unknown}");
         // The same rule for the tokens of others does not.
         let others = rules.replace("gpu-portal", "others");
         assert!(issuer(&authentication(&format!("{others}{ENTRY}")), "gpu-portal").is_ok());

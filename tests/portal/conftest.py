@@ -13,10 +13,14 @@ from playwright.sync_api import Browser as Chromium
 import page as pages
 import stage
 from cluster import CLAIMS, Cluster
+from hostile import Provider
 from people import Browser
+from processes import port
 from stage import Places, Start
 
 PEOPLE = ("alice", "bob", "carol", "nobody")
+# The client at a provider whose people get their names from expressions.
+EXPRESSIONS = "gpu-expressions"
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +29,40 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
 
 
 @pytest.fixture(scope="session")
-def authentication(places: Places) -> Path:
+def expressions(places: Places) -> Iterator[Provider]:
+    """A provider whose people get their names from expressions."""
+    provider = Provider(places.certificates, port())
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="session")
+def authentication(places: Places, expressions: Provider) -> Path:
     """The API server's file, which the portal reads, too."""
-    return stage.written(places, places.issuer, "authentication.yaml")
+    contractor = "claims.sub.startsWith('ext-')"
+    bare = "claims.sub.substring(4).lowerAscii()"
+    by_expressions = stage.trusts(
+        places,
+        expressions.issuer,
+        EXPRESSIONS,
+        claimMappings={
+            "username": {
+                "expression": f"{contractor} ? 'ext:' + {bare} : 'acme:' + claims.sub.lowerAscii()"
+            },
+            "groups": {
+                "expression": "has(claims.tenant) ? ['tenant:' + claims.tenant.id]"
+                " : claims.?roles.orValue([])"
+            },
+        },
+        claimValidationRules=[
+            {"expression": "claims.level >= 2", "message": "the level is too low"},
+            {"expression": f"!{contractor} || has(claims.until)"},
+        ],
+        userValidationRules=[
+            {"expression": "!user.groups.exists(group, group == 'banned')"},
+        ],
+    )
+    return stage.written(places, places.issuer, "authentication.yaml", by_expressions)
 
 
 @pytest.fixture(scope="session")

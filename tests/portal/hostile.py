@@ -7,13 +7,17 @@ import json
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import requests
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from certificates import Certificates
+from people import Browser
 
 Object = dict[str, Any]
 
@@ -75,6 +79,8 @@ class Provider:
         # The answer of the token endpoint: status, and body.
         self.answer: tuple[int, Object] = (200, {})
         self.asked: list[str] = []
+        # The forms that came to the token endpoint.
+        self.forms: list[dict[str, list[str]]] = []
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -85,7 +91,7 @@ class Provider:
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
                 provider.asked.append(self.path)
-                self.rfile.read(length)
+                provider.forms.append(parse_qs(self.rfile.read(length).decode()))
                 self.send(*provider.answer)
 
             def send(self, status: int, body: Object) -> None:
@@ -112,6 +118,7 @@ class Provider:
             "token_endpoint": f"{self.issuer}/token",
             "jwks_uri": f"{self.issuer}/keys",
             "response_types_supported": ["code"],
+            "scopes_supported": ["openid", "email", "groups", "offline_access"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
         }
@@ -136,10 +143,26 @@ class Provider:
         }
         return {key: value for key, value in claims.items() if value is not None}
 
-    def gives(self, token: str | None) -> None:
+    def gives(self, token: str | None, **other: str) -> None:
         body: Object = {"access_token": "a", "token_type": "Bearer", "expires_in": 600}
+        body |= other
         self.answer = (200, body if token is None else {**body, "id_token": token})
 
     def close(self) -> None:
         self.server.shutdown()
         self.server.server_close()
+
+
+def comes_back(
+    visitor: Browser,
+    provider: Provider,
+    token: Callable[[str], str | None],
+    **other: str,
+) -> requests.Response:
+    """Goes to the provider, and comes back with a token that is made for the attempt."""
+    begun = visitor.get("/login", allow_redirects=False)
+    asked = parse_qs(urlsplit(begun.headers["Location"]).query)
+    assert asked["code_challenge_method"] == ["S256"]
+    provider.gives(token(asked["nonce"][0]), **other)
+    state = asked["state"][0]
+    return visitor.get(f"/login/callback?state={state}&code=x", allow_redirects=False)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -58,28 +59,36 @@ class Places:
         return cls(folder, certificate_files.make(folder), *(port() for _ in range(4)))
 
 
-def written(places: Places, issuer: str, name: str) -> Path:
-    """The API server's file for a provider of identities, which the portal reads, too."""
+def written(places: Places, issuer: str, name: str, *more: dict[str, Any]) -> Path:
+    """The API server's file for a provider of identities, which the portal reads, too. `more` are the
+    entries of other providers."""
     path = places.folder / name
+    entry = trusts(
+        places,
+        issuer,
+        CLIENT,
+        claimMappings={
+            "username": {"claim": "email", "prefix": ""},
+            "groups": {"claim": "groups", "prefix": "acme:"},
+        },
+    )
     document = {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "AuthenticationConfiguration",
-        "jwt": [
-            {
-                "issuer": {
-                    "url": issuer,
-                    "audiences": [CLIENT],
-                    "certificateAuthority": places.certificates.authority.read_text(),
-                },
-                "claimMappings": {
-                    "username": {"claim": "email", "prefix": ""},
-                    "groups": {"claim": "groups", "prefix": "acme:"},
-                },
-            }
-        ],
+        "jwt": [entry, *more],
     }
     path.write_text(yaml.safe_dump(document))
     return path
+
+
+def trusts(places: Places, issuer: str, client: str, **rules: Any) -> dict[str, Any]:
+    """An entry of that file."""
+    about = {
+        "url": issuer,
+        "audiences": [client],
+        "certificateAuthority": places.certificates.authority.read_text(),
+    }
+    return {"issuer": about, **rules}
 
 
 @contextmanager
@@ -127,8 +136,14 @@ def provider_of_identities(
 
 
 @contextmanager
-def api_server(places: Places, authentication: Path) -> Iterator[Cluster]:
-    """An API server with our kinds and the portal's rights, until the block ends."""
+def api_server(
+    places: Places,
+    authentication: Path,
+    impersonation: str = "constrained-impersonation",
+    **more: str,
+) -> Iterator[Cluster]:
+    """An API server with our kinds and the portal's rights, until the block ends. `more` are its
+    options, with `_` for `-`."""
     audit = places.folder / "audit.log"
     policy = places.folder / "audit.yaml"
     rule = {"level": "Metadata", "omitStages": ["RequestReceived"]}
@@ -137,11 +152,12 @@ def api_server(places: Places, authentication: Path) -> Iterator[Cluster]:
             {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [rule]}
         )
     )
-    arguments = {
+    arguments: dict[str, str | Path] = {
         "authentication-config": authentication,
         "audit-policy-file": policy,
         "audit-log-path": audit,
     }
+    arguments |= {name.replace("_", "-"): value for name, value in more.items()}
     words = [f"--argument={name}={value}" for name, value in arguments.items()]
     process = subprocess.Popen(
         [XTASK, "cluster", "control-plane", places.folder / "api-server", *words],
@@ -154,7 +170,7 @@ def api_server(places: Places, authentication: Path) -> Iterator[Cluster]:
         kubeconfig = process.stdout.readline().strip()
         assert kubeconfig, "the API server did not start"
         running_cluster = Cluster(binary("kubectl"), Path(kubeconfig), audit)
-        prepared(running_cluster)
+        prepared(running_cluster, impersonation)
         yield running_cluster
     finally:
         assert process.stdin is not None
@@ -162,10 +178,9 @@ def api_server(places: Places, authentication: Path) -> Iterator[Cluster]:
         process.wait(30)
 
 
-def prepared(cluster: Cluster) -> None:
+def prepared(cluster: Cluster, impersonation: str) -> None:
     cluster.apply(*definitions())
     crossplane.install(cluster)
-    impersonation = "constrained-impersonation"
     for name in ("rights", impersonation):
         manifest = ROOT / f"portal/manifests/{name}.yaml"
         cluster.kubectl("apply", "-f", str(manifest))

@@ -6,9 +6,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import requests
 
-from hostile import Key, Provider, by_secret, unsigned
+from hostile import Key, Provider, by_secret, comes_back, unsigned
 from people import Browser
 from processes import port
 from stage import Places, written
@@ -35,18 +34,6 @@ def address(
 @pytest.fixture
 def visitor(address: str, places: Places) -> Browser:
     return Browser(address, places.certificates.authority)
-
-
-def comes_back(
-    visitor: Browser, provider: Provider, token: Callable[[str], str | None]
-) -> requests.Response:
-    """Goes to the provider, and comes back with a token that is made for the attempt."""
-    begun = visitor.get("/login", allow_redirects=False)
-    asked = parse_qs(urlsplit(begun.headers["Location"]).query)
-    assert asked["code_challenge_method"] == ["S256"]
-    provider.gives(token(asked["nonce"][0]))
-    state = asked["state"][0]
-    return visitor.get(f"/login/callback?state={state}&code=x", allow_redirects=False)
 
 
 def test_an_honest_token_signs_in(visitor: Browser, provider: Provider) -> None:
