@@ -114,6 +114,45 @@ def composes(
             "spec": composed("new-workspace", "pool")["spec"],
         },
     )
+    refers(cluster, namespace, name, composite)
+
+
+def counts_money(cluster: Cluster) -> None:
+    """The platform gives its users budgets."""
+    for name in ("gpudevworkspaces", "devusers"):
+        counting = composition(name)
+        counting["spec"]["pipeline"][0]["input"]["budgets"] = {}
+        cluster.apply(counting)
+
+
+def budget(cluster: Cluster, user: str, usd: float | None) -> None:
+    """The budget of a user for a month."""
+    said = None if usd is None else {"monthlyUsd": usd}
+    patch = json.dumps({"spec": {"budget": said}})
+    cluster.kubectl("patch", "devuser", user, "--type=merge", "-p", patch)
+
+
+def composes_pods(cluster: Cluster, namespace: str, name: str) -> None:
+    """Makes the composite of a claim whose pods run."""
+    claim = cluster.get("gpudevworkspaceclaims.platform.acme.io", namespace, name)
+    parameters = claim["spec"]["parameters"]
+    composite = f"{name}-x1y2z"
+    cluster.apply(
+        {
+            "apiVersion": "platform.acme.io/v1alpha1",
+            "kind": "GpuDevWorkspace",
+            "metadata": {"name": composite},
+            "spec": {
+                "parameters": parameters,
+                "claimRef": {"namespace": namespace, "name": name},
+            },
+            "status": {"phase": "Ready", "pods": {"flavor": parameters["flavor"]}},
+        }
+    )
+    refers(cluster, namespace, name, composite)
+
+
+def refers(cluster: Cluster, namespace: str, name: str, composite: str) -> None:
     patch = json.dumps({"spec": {"resourceRef": {"name": composite}}})
     cluster.kubectl(
         *("patch", "gpudevworkspaceclaims", name, "-n", namespace),

@@ -95,12 +95,23 @@ def tab_to(page: Page, selector: str) -> None:
     raise AssertionError(f"Tab does not reach {selector}")
 
 
+def is_loaded(page: Page, asked: list[str]) -> None:
+    """Waits until the page asks for nothing more for half a second. Its stream stays open, so the browser does not
+    tell when the page has everything."""
+    before = -1
+    while len(asked) > before:
+        before = len(asked)
+        page.wait_for_timeout(500)
+
+
 def is_signed_out_elsewhere(person: Person, sign_out: Callable[[], object]) -> None:
     """alice is signed out by `sign_out`. Her page says so at once, and asks for nothing more."""
-    page = person.opens()
-    signs_in(page, "alice")
     asked: list[str] = []
     person.context.on("request", lambda request: asked.append(request.url))
+    page = person.opens()
+    signs_in(page, "alice")
+    is_loaded(page, asked)
+    asked.clear()
     sign_out()
     expect(page.get_by_text("You are signed out.")).to_be_visible(timeout=5000)
     expect(page.get_by_role("table")).to_have_count(0)

@@ -232,6 +232,36 @@ def test_a_person_reads_price_and_stop_before_anything_exists(
     }
 
 
+def test_a_budget_that_is_too_small_is_marked_at_the_machine(
+    person: Person, cluster: Cluster
+) -> None:
+    crossplane.counts_money(cluster)
+    crossplane.budget(cluster, "alice", 1)
+    page = person.opens()
+    signs_in(page, "alice")
+    machine = page.get_by_label("Machine", exact=True)
+    marked = page.locator("#machine-help").get_by_role("alert")
+
+    def is_told() -> bool:
+        # The portal learns of a changed platform a moment later.
+        page.reload()
+        page.locator("#name").fill("vision")
+        machine.select_option("type/g4dn.xlarge")
+        page.get_by_label("Allowed CIDRs").fill("203.0.113.0/24")
+        told = page.get_by_role("region", name="What you get")
+        expect(told).to_contain_text("an hour")
+        return marked.count() == 1
+
+    try:
+        until("the budget", is_told)
+        expect(marked).to_contain_text("budget")
+        expect(machine).to_have_attribute("aria-invalid", "true")
+        assert claims(cluster) == []
+    finally:
+        crossplane.reset(cluster)
+        crossplane.budget(cluster, "alice", None)
+
+
 def test_a_field_that_the_platform_adds_is_in_the_form(
     person: Person, cluster: Cluster
 ) -> None:

@@ -21,8 +21,7 @@ def platform(cluster: Cluster) -> Iterator[None]:
     """Each test ends with the platform of the examples."""
     yield
     crossplane.reset(cluster)
-    patch = '{"spec": {"budget": null}}'
-    cluster.kubectl("patch", "devuser", "alice", "--type=merge", "-p", patch)
+    crossplane.budget(cluster, "alice", None)
 
 
 def preview(browser: Browser, parameters: Body, name: str = "vision") -> Body:
@@ -77,14 +76,10 @@ def test_why_a_workspace_would_not_start_is_told(alice: Browser) -> None:
 def test_a_budget_that_is_too_small_is_told_before_anything_exists(
     alice: Browser, cluster: Cluster
 ) -> None:
-    policy(cluster, budgets={})
-    users = crossplane.composition("devusers")
-    users["spec"]["pipeline"][0]["input"]["budgets"] = {}
-    cluster.apply(users)
+    crossplane.counts_money(cluster)
 
     def told(usd: float) -> Body:
-        patch = json.dumps({"spec": {"budget": {"monthlyUsd": usd}}})
-        cluster.kubectl("patch", "devuser", "alice", "--type=merge", "-p", patch)
+        crossplane.budget(cluster, "alice", usd)
         wish = {"instanceType": "g4dn.xlarge", "ssh": OFFICE}
         answer: Body = {}
 
@@ -101,8 +96,12 @@ def test_a_budget_that_is_too_small_is_told_before_anything_exists(
     little = told(1)
     assert little["obstacle"]["reason"] == "BudgetExceeded", little
     assert not little["budget"]["isGranted"] and little["hourlyUsd"] == 0.526
+    (marked,) = little["warnings"]
+    assert marked["pointer"] == "/parameters/instanceType"
+    assert marked["detail"] == little["obstacle"]["message"]
     enough = told(1000)
     assert "obstacle" not in enough and enough["budget"]["isGranted"], enough
+    assert enough["warnings"] == []
     # 72 hours at most, as the policy of the examples says.
     assert enough["runUsd"] == pytest.approx(72 * 0.526)
 
@@ -237,6 +236,35 @@ def test_a_change_that_ends_the_machine_is_told_before_it_is_made(
     assert pointers(refused) == ["/parameters/instanceType"], json.dumps(refused)
     now = cluster.get(CLAIMS, "dev-alice", "vision")["spec"]["parameters"]
     assert now["instanceType"] == "g4dn.xlarge" and "maxLifetime" not in str(now)
+
+
+def test_a_change_of_pods_that_run_is_told_before_it_is_made(
+    alice: Browser, cluster: Cluster
+) -> None:
+    cluster.offer({"placements": "EC2, Cluster"})
+    parameters = {"placement": "Cluster", "flavor": "t4"}
+    made = alice.writes(
+        "POST", "/api/v1/workspaces", {"name": "pods", "parameters": parameters}
+    )
+    assert made.status_code == 201
+    crossplane.composes_pods(cluster, "dev-alice", "pods")
+    path = "/api/v1/workspaces/dev-alice/pods/preview"
+
+    def change(patch: Body) -> Body:
+        told: Body = alice.writes("POST", path, patch).json()
+        return told
+
+    until("the composite", lambda: "effect" in change({}))
+    ends = change({"lifecycle": {"state": "Stopped"}})
+    assert (ends["effect"], ends["isOn"]) == ("Stopped", True), ends
+    same = change({})
+    assert (same["effect"], same["isOn"]) == ("Unchanged", True), same
+    # kubelet and Kubernetes end no pod for it: it counts from the next start on.
+    other = change({"overrides": {"shmSize": "2Gi"}})
+    assert (other["effect"], other["isOn"]) == ("Changed", True), other
+    # What runs stays if the claim is refused.
+    refused = change({"overrides": {"memory": "2Gi"}})
+    assert (refused["effect"], refused["isOn"]) == ("Refused", True), refused
 
 
 def test_a_claim_that_names_the_composite_of_somebody_else_tells_nothing_of_it(

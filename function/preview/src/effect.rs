@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use api::workspace::Phase;
 use function_runtime::object::Status;
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Response};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The kinds of composed resources that are machines.
@@ -66,6 +67,15 @@ pub fn is_on(observed: &BTreeMap<String, Value>) -> bool {
     observed.values().any(wants_a_machine)
 }
 
+/// Whether the pods of a workspace run or start, as its status says; none if it has no pods.
+pub fn pods_are_on(composite: &Value) -> Option<bool> {
+    composite.pointer("/status/pods")?;
+    let phase = composite.pointer("/status/phase")?;
+    let phase = Phase::deserialize(phase).ok()?;
+    let on = [Phase::Provisioning, Phase::Ready, Phase::Interrupted];
+    Some(on.contains(&phase))
+}
+
 /// Compares the decision under the policy in force with that under the proposed one.
 pub fn compare(
     observed: &BTreeMap<String, Value>,
@@ -93,18 +103,21 @@ pub fn compare(
             compared(Effect::Replaced, format!("{name} boots another image"))
         }
         (Some(_), None, None, _) => compared(Effect::Stopped, message_of(proposed)),
-        (None, None, None, Some(why)) => {
-            let is_refusal = why.reason == "ParametersInvalid" || why.reason == "PolicyInvalid";
-            let effect = if is_refusal {
-                Effect::Refused
-            } else {
-                Effect::Held
-            };
-            compared(effect, why.message.clone())
-        }
+        (None, None, None, Some(why)) => compared(unresolved_effect(why), why.message.clone()),
         (None, None, None, None) if fields.is_empty() => compared(Effect::Unchanged, String::new()),
         (None, None, None, None) => compared(Effect::Changed, fields.join(", ")),
     }
+}
+
+/// What becomes of pods that run, if a decision does not resolve the workspace; none if it does. The function leaves
+/// them as they are. In a comparison without them, they would seem to end.
+pub fn unresolved_pods(proposed: &Response) -> Option<Compared> {
+    let why = unresolved(proposed)?;
+    Some(Compared {
+        effect: unresolved_effect(why),
+        message: why.message.clone(),
+        fields: Vec::new(),
+    })
 }
 
 /// The composition resource names of the machines that a decision wants.
@@ -151,6 +164,14 @@ fn boots_another_image(pool: &Value, name: &str, proposed: &Response) -> bool {
 fn unresolved(response: &Response) -> Option<&Condition> {
     let resolved = response.condition(CONFIG_RESOLVED)?;
     (resolved.status != Status::True).then_some(resolved)
+}
+
+fn unresolved_effect(why: &Condition) -> Effect {
+    if why.reason == "ParametersInvalid" || why.reason == "PolicyInvalid" {
+        Effect::Refused
+    } else {
+        Effect::Held
+    }
 }
 
 fn message_of(response: &Response) -> String {

@@ -18,6 +18,9 @@ use crate::price::{self, Machine};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Changed {
+    /// Whether it is known what the workspace has now.
+    #[serde(skip)]
+    pub is_known: bool,
     /// The effect on the workspace.
     pub effect: Effect,
     /// Why, or what changes; empty if nothing does.
@@ -37,6 +40,9 @@ pub struct Outlook {
     /// The fields that are wrong or not allowed. Who shows them says where they are in what was sent.
     #[serde(skip)]
     pub errors: Vec<Violation>,
+    /// The fields that are allowed, and yet keep it from starting now.
+    #[serde(skip)]
+    pub warnings: Vec<Violation>,
     /// Why it would not start now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<Obstacle>,
@@ -127,11 +133,17 @@ impl Outlook {
                 reason: condition.reason.clone(),
                 message: condition.message.clone(),
             });
+        let beyond = within.filter(|within| within.status != Status::True && errors.is_empty());
+        let warnings = beyond.map(|beyond| Violation {
+            path: costly(decision).to_owned(),
+            problem: beyond.message.clone(),
+        });
         let hourly_usd = price::highest(decision);
         let limits = status.lifecycle.and_then(|lifecycle| lifecycle.limits);
         let longest = limits.as_ref().and_then(longest);
         Self {
             errors,
+            warnings: warnings.into_iter().collect(),
             obstacle,
             notice: config
                 .filter(|config| config.holds())
@@ -146,6 +158,16 @@ impl Outlook {
             budget,
             resources: made(response),
         }
+    }
+}
+
+/// The field of a claim that says most about what it costs.
+fn costly(decision: &Decision) -> &'static str {
+    let composite = decision.request.composite.as_ref();
+    let placement = composite.and_then(|one| one.pointer("/spec/parameters/placement"));
+    match placement.and_then(Value::as_str) {
+        Some("Cluster") => "spec.parameters.flavor",
+        _ => "spec.parameters.instanceType",
     }
 }
 

@@ -45,6 +45,7 @@ pub fn composite(claim: &Value, has_claims: bool) -> Value {
                 "apiVersion": claim["apiVersion"], "kind": claim["kind"],
                 "namespace": namespace, "name": name,
             },
+            "compositionRef": claim.pointer("/spec/compositionRef"),
         },
     })
 }
@@ -129,11 +130,16 @@ pub async fn change<P: Platform>(
     let request = |composite| request(platform, now, composite, observed);
     let today = decided(platform, kinds, request(before), None).await?;
     let then = decided(platform, kinds, request(after), None).await?;
-    let compared = effect::compare(observed, &today.response, &then.response);
+    let pods_are_on = effect::pods_are_on(before);
+    let of_pods = pods_are_on.and_then(|_| effect::unresolved_pods(&then.response));
+    let compared =
+        of_pods.unwrap_or_else(|| effect::compare(observed, &today.response, &then.response));
     Ok(Changed {
+        // Pods are not read. Their status says all that matters: a change of their template ends none of them.
+        is_known: !observed.is_empty() || pods_are_on.is_some(),
         effect: compared.effect,
         message: compared.message,
-        is_on: effect::is_on(observed),
+        is_on: effect::is_on(observed) || pods_are_on == Some(true),
         outlook: told(platform, kinds, after, &then).await?,
     })
 }

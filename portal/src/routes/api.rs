@@ -222,6 +222,10 @@ mod tests {
             std::fs::write(path, &written).unwrap();
             return;
         }
-        assert_eq!(written, DESCRIPTION, "UPDATE_GOLDENS=1 writes it again");
+        let differs = (written.lines().zip(DESCRIPTION.lines())).find(|(one, other)| one != other);
+        assert!(
+            written == DESCRIPTION,
+            "{differs:?}: UPDATE_GOLDENS=1 writes it again"
+        );
     }
 }

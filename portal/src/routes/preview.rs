@@ -29,6 +29,9 @@ use crate::rights::Actor;
 pub(crate) struct Forecast {
     /// The fields that are wrong or not allowed.
     errors: Vec<Violation>,
+    /// The fields that are allowed, and yet keep the workspace from starting now. The owner's budget marks the one that
+    /// says most about the cost.
+    warnings: Vec<Violation>,
     /// What the workspace would get; none if Kubernetes itself refuses it.
     #[serde(flatten)]
     outlook: Option<Outlook>,
@@ -51,7 +54,8 @@ struct ChangeEffect {
 impl Forecast {
     fn of(outlook: Outlook) -> Self {
         Self {
-            errors: violations(&outlook),
+            errors: violations(&outlook.errors),
+            warnings: violations(&outlook.warnings),
             outlook: Some(outlook),
             effect: None,
         }
@@ -116,8 +120,7 @@ async fn changed(portal: &Portal, claim: &Value, after: &Value) -> Result<Foreca
     let change = (&before, &wanted);
     let (platform, kinds) = (&portal.platform, portal.kinds);
     let changed = function::change(platform, kinds, now, change, &observed).await?;
-    // The portal sees machines of EC2. What happens to pods is told by the workspace itself.
-    let effect = (!observed.is_empty()).then_some(ChangeEffect {
+    let effect = changed.is_known.then_some(ChangeEffect {
         effect: changed.effect,
         effect_message: changed.message,
         is_on: changed.is_on,
@@ -140,7 +143,7 @@ pub(super) async fn judged(
     if outlook.errors.is_empty() {
         return Ok(());
     }
-    Err(Problem::of_policy(violations(&outlook)))
+    Err(Problem::of_policy(violations(&outlook.errors)))
 }
 
 async fn tried(
@@ -169,6 +172,7 @@ fn answered(tried: Result<Forecast, Problem>) -> Result<Json<Forecast>, Refusal>
         Ok(told) => Ok(Json(told)),
         Err(problem) if !problem.errors.is_empty() => Ok(Json(Forecast {
             errors: problem.errors,
+            warnings: Vec::new(),
             outlook: None,
             effect: None,
         })),
@@ -176,8 +180,8 @@ fn answered(tried: Result<Forecast, Problem>) -> Result<Json<Forecast>, Refusal>
     }
 }
 
-fn violations(outlook: &Outlook) -> Vec<Violation> {
-    let errors = outlook.errors.iter();
-    let errors = errors.map(|error| Violation::of_field(&error.path, &*error.problem));
-    errors.collect()
+fn violations(found: &[function_runtime::validation::Violation]) -> Vec<Violation> {
+    let found = found.iter();
+    let found = found.map(|one| Violation::of_field(&one.path, &*one.problem));
+    found.collect()
 }

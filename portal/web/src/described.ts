@@ -1219,6 +1219,11 @@ export interface components {
              * @description The highest cost in US dollars of a run until its longest time is over.
              */
             runUsd?: number | null;
+            /**
+             * @description The fields that are allowed, and yet keep the workspace from starting now. The owner's budget marks the one that
+             *     says most about the cost.
+             */
+            warnings: components["schemas"]["Violation"][];
         };
         /** @description Where a page goes on. */
         From: {

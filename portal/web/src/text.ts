@@ -114,7 +114,7 @@ export const text = {
   commitThis: "This workspace comes from git. Commit this change to its file:",
   effects: {
     Unchanged: "The machine stays as it is.",
-    Changed: "The machine stays.",
+    Changed: "The machine stays. The next one may be another.",
     Replaced: "The machine ends, and another one takes its place. What is outside the home is lost.",
     Stopped: "The machine ends. What is outside the home is lost.",
   } as Record<string, string>,

@@ -1,5 +1,13 @@
-import { type Complaint, Refused } from "../api";
+import { type Complaint, type Outlook, Refused } from "../api";
 import { text } from "../text";
+
+// What is marked at fields: what was refused, and what the preview says of them.
+export function complained(
+  refused: readonly Complaint[],
+  outlook: Outlook | undefined,
+): readonly Complaint[] {
+  return [...refused, ...(outlook?.errors ?? []), ...(outlook?.warnings ?? [])];
+}
 
 // What was refused, at its fields.
 export function problems(error: unknown): readonly Complaint[] {

@@ -36,6 +36,8 @@ async function asked(
     return await ask<Outlook>("POST", path, wish, { signal });
   } catch (error) {
     const detail = error instanceof Refused && error.problem.status < 500 ? error.message : "";
-    return detail ? { errors: [], obstacle: { condition: "", reason: "", message: detail } } : undefined;
+    if (!detail) return undefined;
+    const obstacle = { condition: "", reason: "", message: detail };
+    return { errors: [], warnings: [], obstacle };
   }
 }

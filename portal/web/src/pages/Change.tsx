@@ -10,7 +10,7 @@ import {
   parameters,
   pointers,
 } from "../form/schema";
-import { problems } from "../form/problems";
+import { complained, problems } from "../form/problems";
 import { usePreview } from "../form/usePreview";
 import { text } from "../text";
 
@@ -74,7 +74,7 @@ function Editing({ row, onNote, onEnd }: Props & { onEnd: () => void }) {
     }
   }
 
-  const errors = [...refused, ...(outlook?.errors ?? [])];
+  const errors = complained(refused, outlook);
   const rest = elsewhere(errors, pointers(known.schema, ROOT));
   return (
     <form onSubmit={save} noValidate>

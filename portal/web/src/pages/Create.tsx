@@ -12,7 +12,7 @@ import {
   parameters,
   pointers,
 } from "../form/schema";
-import { problems } from "../form/problems";
+import { complained, problems } from "../form/problems";
 import { usePreview } from "../form/usePreview";
 import { text } from "../text";
 import { useAnswer } from "../useAnswer";
@@ -23,6 +23,8 @@ const ROOT = "/parameters";
 // The choice of a machine writes these, and the portal the owner.
 const MACHINE = ["flavor", "placement"].map((name) => `${ROOT}/${name}`);
 const HIDDEN = [...MACHINE, `${ROOT}/owner`];
+// A field of its own, which the choice of a machine also writes.
+const TYPE = `${ROOT}/instanceType`;
 // What nearly everybody has to say. All other fields are under "More".
 const FIRST = [`${ROOT}/ssh`];
 
@@ -35,7 +37,9 @@ export function Create({ me, onNote }: Props) {
   const catalogue = useAnswer<Catalogue>("/api/v1/catalogue");
   const wish = wished(schema, values, machine);
   const outlook = usePreview("/api/v1/preview", wish.name === "" ? undefined : wish);
-  const errors = [...refused, ...(outlook?.errors ?? [])];
+  const errors = complained(refused, outlook);
+  // What the person did not write into its own field comes from the choice of the machine.
+  const ofMachine = values[TYPE] ? MACHINE : [...MACHINE, TYPE];
 
   function change(pointer: string, value: string) {
     setRefused([]);
@@ -58,9 +62,10 @@ export function Create({ me, onNote }: Props) {
     }
   }
 
-  const shared = { values, errors, onChange: change };
+  const others = errors.filter(({ pointer }) => !ofMachine.includes(pointer));
+  const shared = { values, errors: others, onChange: change };
   const shown = ["/name", "/namespace", ...MACHINE, ...pointers(schema ?? {}, ROOT)];
-  const rest = elsewhere(errors, shown);
+  const rest = elsewhere(others, shown);
   return (
     <section aria-labelledby="create">
       <h2 id="create">{text.create}</h2>
@@ -79,7 +84,7 @@ export function Create({ me, onNote }: Props) {
             <Machine
               catalogue={catalogue}
               value={machine}
-              errors={MACHINE.flatMap((pointer) => complaints(errors, pointer))}
+              errors={ofMachine.flatMap((pointer) => complaints(errors, pointer))}
               onChange={(value) => {
                 setRefused([]);
                 setMachine(value);
