@@ -19,9 +19,10 @@ use crate::mirror::Mirror;
 use crate::oidc::Provider;
 use crate::platform::Followed;
 use crate::refusal::Refusal;
+use crate::renewal::Renewals;
 use crate::request;
 use crate::rights::{Actor, Rights};
-use crate::sessions::{Current, Sessions};
+use crate::sessions::{Current, Look, Sessions};
 
 /// The name of a session's cookie. Browsers take a cookie with this prefix from the host itself only, and
 /// over TLS only (RFC 6265bis, "Cookie name prefixes").
@@ -56,6 +57,17 @@ pub(crate) struct Portal {
     pub(crate) metrics: Arc<Metrics>,
 }
 
+impl Portal {
+    /// What a look at a person needs.
+    pub(crate) fn renewals(&self) -> Renewals<'_> {
+        Renewals {
+            sessions: &self.sessions,
+            provider: &self.provider,
+            groups: &self.configuration.groups,
+        }
+    }
+}
+
 /// The portal, for handlers.
 pub(crate) type Shared = Arc<Portal>;
 
@@ -85,9 +97,12 @@ impl FromRequestParts<Shared> for SignedIn {
                 let counts = |group: &str| portal.configuration.groups.counts(group);
                 bearers.current(token, counts).await?
             }
-            (cookie, ..) => cookie
-                .and_then(|cookie| portal.sessions.current(cookie, Timestamp::now()))
-                .ok_or_else(Problem::signed_out)?,
+            (Some(cookie), ..) => {
+                let renewals = portal.renewals();
+                let session = renewals.session(cookie, Look::Uses, Timestamp::now());
+                session.await.ok_or_else(Problem::signed_out)?
+            }
+            _ => return Err(Problem::signed_out().into()),
         };
         let is_safe = parts.method.is_safe();
         let passed = match (is_safe, parts.uri.path()) {

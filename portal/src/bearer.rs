@@ -65,6 +65,8 @@ impl Bearers {
         let session = Session {
             person,
             expires: expiry(token).ok_or_else(Problem::signed_out)?,
+            // The API server is asked for the person.
+            renewal: None,
         };
         Ok(self.learned(digest, session))
     }

@@ -40,10 +40,12 @@ mod metrics;
 mod mirror;
 mod objects;
 mod oidc;
+mod own_rights;
 mod pace;
 mod people;
 mod platform;
 mod refusal;
+mod renewal;
 mod request;
 mod rights;
 mod routes;
@@ -109,6 +111,7 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let provider = oidc::Provider::new(issuer, id, secret, redirect, trusted)?;
 
     let client = Client::try_default().await?;
+    own_rights::check(client.clone()).await?;
     let people = people::People::follow(client.clone()).await?;
     let flavors = objects::follow(client.clone(), FLAVORS).await?;
     let platform = platform::Followed::follow(client.clone(), flavors, people.users());
@@ -117,6 +120,8 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         ActAs::Account => Rights::Account(people),
         ActAs::Person => Rights::Person(people, Access::follow(client.clone()).await?),
     };
+    let limits = configuration.sessions.clone();
+    let sessions = sessions::Sessions::follow(client.clone(), &arguments.namespace, limits);
     let portal = app::Portal {
         origin: configuration.public_url.origin().ascii_serialization(),
         mirror: mirror::Mirror::follow(client.clone()).await?,
@@ -126,7 +131,7 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         bearers: configuration
             .bearer_tokens
             .then(|| bearer::Bearers::new(client.clone())),
-        sessions: sessions::Sessions::follow(client.clone(), &arguments.namespace).await?,
+        sessions: sessions.await?,
         configuration,
         client,
         provider,

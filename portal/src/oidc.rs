@@ -11,12 +11,13 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
 use openidconnect::core::{
-    CoreAuthenticationFlow, CoreClient, CoreJwsSigningAlgorithm, CoreProviderMetadata,
+    CoreAuthenticationFlow, CoreClient, CoreErrorResponseType, CoreJwsSigningAlgorithm,
+    CoreProviderMetadata,
 };
 use openidconnect::{
     AsyncHttpClient, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointMaybeSet,
-    EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IssuerUrl, Nonce, PkceCodeChallenge,
-    PkceCodeVerifier, RedirectUrl, Scope, TokenResponse,
+    EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IssuerUrl, Nonce, OAuth2TokenResponse,
+    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope, TokenResponse,
 };
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -27,6 +28,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::configuration::Issuer;
+use crate::sessions::Renewal;
 
 /// The largest answer of the provider, in bytes.
 const LARGEST: usize = 256 * 1024;
@@ -41,6 +43,9 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 4] = [
     CoreJwsSigningAlgorithm::EcdsaP256Sha256,
     CoreJwsSigningAlgorithm::EcdsaP384Sha384,
 ];
+
+/// The scope with which a provider gives a token for later (`OpenID` Connect Core, "Offline Access").
+const OFFLINE: &str = "offline_access";
 
 /// The portal at a provider whose own description says where to sign in, and perhaps where to get tokens.
 type RelyingParty = CoreClient<
@@ -73,6 +78,22 @@ pub(crate) struct Attempt {
     verifier: String,
     /// The page to which the person wanted to go.
     pub(crate) return_to: String,
+}
+
+/// What the provider says of a person.
+pub(crate) struct Told {
+    /// The claims of the ID token.
+    pub(crate) claims: Map<String, Value>,
+    /// How the portal asks again later; none if the provider gives no way.
+    pub(crate) renewal: Option<Renewal>,
+}
+
+/// What the provider says of a person later.
+pub(crate) struct ToldAgain {
+    /// The claims of a new ID token; none if the provider gives no new one.
+    pub(crate) claims: Option<Map<String, Value>>,
+    /// How the portal asks the next time.
+    pub(crate) renewal: Renewal,
 }
 
 /// Why a sign-in fails.
@@ -119,7 +140,9 @@ impl Provider {
     pub(crate) async fn begin(&self, return_to: String) -> Result<(String, Attempt), Error> {
         let client = self.relying_party().await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
-        let scopes = ["email", "profile", "groups"].map(|name| Scope::new(name.to_owned()));
+        let offline = self.gives_tokens_for_later().await?.then_some(OFFLINE);
+        let scopes = ["email", "profile", "groups"].into_iter().chain(offline);
+        let scopes = scopes.map(|name| Scope::new(name.to_owned()));
         let (url, state, nonce) = client
             .authorize_url(
                 CoreAuthenticationFlow::AuthorizationCode,
@@ -138,15 +161,14 @@ impl Provider {
         Ok((url.into(), attempt))
     }
 
-    /// Ends to sign in. Returns the claims of the ID token. `issuer` is the parameter `iss` of the answer
-    /// (RFC 9207).
+    /// Ends to sign in. `issuer` is the parameter `iss` of the answer (RFC 9207).
     pub(crate) async fn end(
         &self,
         attempt: Attempt,
         state: &str,
         issuer: Option<&str>,
         code: String,
-    ) -> Result<Map<String, Value>, Error> {
+    ) -> Result<Told, Error> {
         if verify_slices_are_equal(attempt.state.as_bytes(), state.as_bytes()).is_err() {
             return Err(Error::Foreign);
         }
@@ -167,7 +189,63 @@ impl Provider {
         token
             .claims(&verifier, &nonce)
             .map_err(|error| Error::Token(chain(&error)))?;
-        claims(&token.to_string()).ok_or_else(|| Error::Token("its claims are no object".into()))
+        let claims = claims(&token.to_string())?;
+        let renewal = answer.refresh_token().and_then(|token| {
+            Some(Renewal {
+                token: token.clone(),
+                subject: subject(&claims)?.to_owned(),
+            })
+        });
+        Ok(Told { claims, renewal })
+    }
+
+    /// Asks for a person again who has signed in. The provider may tell nothing new.
+    pub(crate) async fn tell_again(&self, renewal: &Renewal) -> Result<ToldAgain, Error> {
+        let client = self.relying_party().await?;
+        let exchange = client
+            .exchange_refresh_token(&renewal.token)
+            .map_err(|error| Error::OutOfReach(error.to_string()))?;
+        let answered = exchange.request_async(&self.http).await;
+        let answer = answered.map_err(|error| match &error {
+            RequestTokenError::ServerResponse(said)
+                if *said.error() == CoreErrorResponseType::InvalidGrant =>
+            {
+                Error::Refused(chain(&error))
+            }
+            // Nothing is said about the person.
+            _ => Error::OutOfReach(chain(&error)),
+        })?;
+        let told = match answer.id_token() {
+            None => None,
+            Some(token) => {
+                let verifier = client.id_token_verifier().set_allowed_algs(ALGORITHMS);
+                // A later token may have no nonce (OpenID Connect Core, "Successful Refresh Response").
+                let any = |_: Option<&Nonce>| Ok(());
+                token
+                    .claims(&verifier, any)
+                    .map_err(|error| Error::Token(chain(&error)))?;
+                Some(claims(&token.to_string())?)
+            }
+        };
+        let is_other = |claims: &Map<String, Value>| subject(claims) != Some(&renewal.subject);
+        if told.as_ref().is_some_and(is_other) {
+            return Err(Error::Token("it is another person's".to_owned()));
+        }
+        let token = answer.refresh_token().unwrap_or(&renewal.token);
+        Ok(ToldAgain {
+            claims: told,
+            renewal: Renewal {
+                token: token.clone(),
+                subject: renewal.subject.clone(),
+            },
+        })
+    }
+
+    async fn gives_tokens_for_later(&self) -> Result<bool, Error> {
+        let metadata = self.metadata().await?;
+        let scopes = metadata.scopes_supported();
+        let is_offline = |scope: &Scope| scope.as_str() == OFFLINE;
+        Ok(scopes.is_some_and(|scopes| scopes.iter().any(is_offline)))
     }
 
     /// The portal at the provider.
@@ -280,10 +358,15 @@ pub(crate) enum Untrusted {
 }
 
 /// All claims of a token whose signature was checked. The library types those of its standard only.
-fn claims(token: &str) -> Option<Map<String, Value>> {
-    let payload = token.split('.').nth(1)?;
-    let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
-    serde_json::from_slice(&payload).ok()
+fn claims(token: &str) -> Result<Map<String, Value>, Error> {
+    let payload = token.split('.').nth(1);
+    let payload = payload.and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok());
+    let claims = payload.and_then(|payload| serde_json::from_slice(&payload).ok());
+    claims.ok_or_else(|| Error::Token("its claims are no object".to_owned()))
+}
+
+fn subject(claims: &Map<String, Value>) -> Option<&str> {
+    claims.get("sub")?.as_str()
 }
 
 /// The message of an error and of its causes.

@@ -5,23 +5,31 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, ResourceExt};
+use openidconnect::RefreshToken;
 use portal_core::identity::Person;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::sync::{oneshot, watch};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
+use crate::configuration::SessionLimits;
 use crate::following;
 use crate::pace::Pace;
 use crate::seal::Cookie;
+
+pub(crate) use known::Look;
+use known::{CHECKED, Sealed, USED};
+
+mod cleaning;
+mod known;
 
 /// The label of the Secrets of sessions.
 const LABEL: &str = "platform.acme.io/portal-session";
@@ -29,18 +37,26 @@ const LABEL: &str = "platform.acme.io/portal-session";
 const KEY: &str = "session";
 /// The annotation with the end of a session.
 const EXPIRES: &str = "platform.acme.io/expires";
-/// The longest session.
-const LONGEST: SignedDuration = SignedDuration::from_hours(12);
-/// How often the Secrets of sessions that are over are deleted.
-const CLEANING: Duration = Duration::from_mins(10);
 
 /// A session.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Session {
     /// The person.
     pub(crate) person: Person,
     /// When it ends at the latest.
     pub(crate) expires: Timestamp,
+    /// How the portal looks at the person's groups again; none if the provider of identities gives no way.
+    #[serde(default)]
+    pub(crate) renewal: Option<Renewal>,
+}
+
+/// How the portal looks at a person again.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Renewal {
+    /// The token for the provider of identities.
+    pub(crate) token: RefreshToken,
+    /// Whom the provider of identities must name.
+    pub(crate) subject: String,
 }
 
 /// A session of a request.
@@ -60,13 +76,8 @@ pub(crate) struct Current {
 #[derive(Clone)]
 pub(crate) struct Sessions {
     secrets: Api<Secret>,
+    limits: SessionLimits,
     known: Arc<RwLock<HashMap<String, Sealed>>>,
-}
-
-struct Sealed {
-    contents: Vec<u8>,
-    over: watch::Sender<bool>,
-    pace: Arc<Pace>,
 }
 
 /// Why a session cannot be kept.
@@ -85,9 +96,11 @@ impl Sessions {
     pub(crate) async fn follow(
         client: Client,
         namespace: &str,
+        limits: SessionLimits,
     ) -> Result<Self, oneshot::error::RecvError> {
         let sessions = Self {
             secrets: Api::namespaced(client, namespace),
+            limits,
             known: Arc::default(),
         };
         let config = Config::default().labels(LABEL);
@@ -108,28 +121,34 @@ impl Sessions {
     }
 
     /// Begins a session of a person. Returns the cookie for the browser.
-    pub(crate) async fn begin(&self, person: Person, now: Timestamp) -> Result<Cookie, Error> {
+    pub(crate) async fn begin(
+        &self,
+        person: Person,
+        renewal: Option<Renewal>,
+        now: Timestamp,
+    ) -> Result<Cookie, Error> {
         let cookie = Cookie::random().ok_or(Error::Random)?;
-        let expires = now + LONGEST;
-        let session = Session { person, expires };
-        let contents = cookie.seal(&serde_json::to_vec(&session)?);
-        let contents = contents.ok_or(Error::Random)?;
+        let session = Session {
+            person,
+            expires: now + self.limits.longest(),
+            renewal,
+        };
+        let contents = sealed(&cookie, &session)?;
+        let times = [(EXPIRES, session.expires), (USED, now), (CHECKED, now)];
+        let times = times.map(|(name, time)| (name.to_owned(), time.to_string()));
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(cookie.name()),
                 labels: Some(BTreeMap::from([(LABEL.to_owned(), "true".to_owned())])),
-                annotations: Some(BTreeMap::from([(EXPIRES.to_owned(), expires.to_string())])),
+                annotations: Some(BTreeMap::from(times)),
                 ..ObjectMeta::default()
             },
-            data: Some(BTreeMap::from([(
-                KEY.to_owned(),
-                ByteString(contents.clone()),
-            )])),
+            data: Some(BTreeMap::from([(KEY.to_owned(), ByteString(contents))])),
             ..Secret::default()
         };
-        self.secrets.create(&PostParams::default(), &secret).await?;
+        let made = self.secrets.create(&PostParams::default(), &secret).await?;
         // The watch tells it a moment later.
-        self.put(cookie.name(), contents);
+        self.take(made);
         info!(
             user = session.person.user,
             session = cookie.name(),
@@ -138,18 +157,72 @@ impl Sessions {
         Ok(cookie)
     }
 
-    /// The session of a cookie; none if there is none, or if it is over.
-    pub(crate) fn current(&self, cookie: &str, now: Timestamp) -> Option<Current> {
+    /// The session of a cookie, for a use or for a look; none if there is none, or if it is over.
+    pub(crate) fn look(&self, cookie: &str, look: Look, now: Timestamp) -> Option<Current> {
         let cookie = Cookie::parse(cookie)?;
         let known = self.known.read().ok()?;
         let sealed = known.get(&cookie.name())?;
         let session: Session = serde_json::from_slice(&cookie.open(&sealed.contents)?).ok()?;
-        (now < session.expires).then_some(Current {
+        if now >= session.expires || sealed.times.idle(now) > self.limits.unused() {
+            return None;
+        }
+        if look == Look::Uses && sealed.times.uses(now, self.limits.idle()) {
+            tokio::spawn(self.clone().write_use(cookie.name(), now));
+        }
+        Some(Current {
             session,
             own: Some(cookie.token()?),
             over: sealed.over.subscribe(),
             pace: Arc::clone(&sealed.pace),
         })
+    }
+
+    /// Whether this replica is to look at the person's groups now. Of several replicas one is: the one whose write
+    /// of the annotation is the first after what all of them know.
+    pub(crate) async fn begins_to_renew(&self, cookie: &str, now: Timestamp) -> bool {
+        let Some(name) = Cookie::parse(cookie).map(|cookie| cookie.name()) else {
+            return false;
+        };
+        let version = self.known.read().ok().and_then(|known| {
+            let sealed = known.get(&name)?;
+            let begins = sealed.times.begins_check(now, self.limits.groups_every());
+            begins.then(|| sealed.version.to_string())
+        });
+        let Some(version) = version else {
+            return false;
+        };
+        let patch = json!({"metadata": {
+            "resourceVersion": version, "annotations": {CHECKED: now.to_string()},
+        }});
+        match self.patch(&name, &patch).await {
+            Ok(()) => true,
+            Err(error) => {
+                // Another replica is faster, a use was written meanwhile, or the session is over.
+                debug!(%error, name, "does not look at a person now");
+                self.renews_soon(cookie, now);
+                false
+            }
+        }
+    }
+
+    /// Looks at the person again soon, because the provider of identities did not answer.
+    pub(crate) fn renews_soon(&self, cookie: &str, now: Timestamp) {
+        if let (Some(cookie), Ok(known)) = (Cookie::parse(cookie), self.known.read())
+            && let Some(sealed) = known.get(&cookie.name())
+        {
+            sealed.times.checks_soon(now, self.limits.groups_every());
+        }
+    }
+
+    /// Writes what is new of a session. A session that has ended meanwhile stays so.
+    pub(crate) async fn renew(&self, cookie: &str, session: &Session) -> Result<(), Error> {
+        let Some(cookie) = Cookie::parse(cookie) else {
+            return Ok(());
+        };
+        let contents = ByteString(sealed(&cookie, session)?);
+        self.patch(&cookie.name(), &json!({"data": {KEY: contents}}))
+            .await?;
+        Ok(())
     }
 
     /// Ends the session of a cookie.
@@ -166,16 +239,25 @@ impl Sessions {
         }
     }
 
-    fn put(&self, name: String, contents: Vec<u8>) {
-        let Ok(mut known) = self.known.write() else {
-            return;
-        };
-        // A session never changes. A second entry would lose the streams that wait for the end of the first.
-        known.entry(name).or_insert_with(|| Sealed {
-            contents,
-            over: watch::Sender::new(false),
-            pace: Arc::default(),
-        });
+    async fn write_use(self, name: String, now: Timestamp) {
+        let patch = json!({"metadata": {"annotations": {USED: now.to_string()}}});
+        if let Err(error) = self.patch(&name, &patch).await {
+            // The session may have ended. Otherwise the next use is written, too.
+            warn!(%error, name, "cannot write that a session is used");
+        }
+    }
+
+    async fn patch(&self, name: &str, patch: &serde_json::Value) -> Result<(), kube::Error> {
+        let parameters = PatchParams::default();
+        let patch = Patch::Merge(patch);
+        let patched = self.secrets.patch(name, &parameters, &patch).await?;
+        if let Ok(mut known) = self.known.write()
+            && let Some(sealed) = known.get_mut(name)
+        {
+            // A session that ended meanwhile does not come back.
+            learn(sealed, patched);
+        }
+        Ok(())
     }
 
     fn remove(&self, name: &str) {
@@ -186,11 +268,11 @@ impl Sessions {
         }
     }
 
+    /// Takes over what a Secret has. The streams of a session that is known wait for its end as before.
     fn take(&self, secret: Secret) {
-        let name = secret.name_any();
-        let contents = secret.data.and_then(|mut data| data.remove(KEY));
-        if let Some(ByteString(contents)) = contents {
-            self.put(name, contents);
+        if let Ok(mut known) = self.known.write() {
+            let sealed = known.entry(secret.name_any());
+            learn(sealed.or_insert_with(Sealed::new), secret);
         }
     }
 
@@ -207,32 +289,26 @@ impl Sessions {
             self.remove(&name);
         }
     }
+}
 
-    /// Deletes the Secrets of sessions that are over.
-    async fn clean(self) {
-        let mut due = tokio::time::interval(CLEANING);
-        loop {
-            due.tick().await;
-            let parameters = kube::api::ListParams::default().labels(LABEL);
-            let secrets = match self.secrets.list_metadata(&parameters).await {
-                Ok(secrets) => secrets,
-                Err(error) => {
-                    warn!(%error, "cannot list the sessions that are over");
-                    continue;
-                }
-            };
-            for secret in secrets {
-                let expires = secret.annotations().get(EXPIRES);
-                let expires = expires.and_then(|text| text.parse::<Timestamp>().ok());
-                if expires.is_none_or(|expires| expires < Timestamp::now()) {
-                    let name = secret.name_any();
-                    let deleted = self.secrets.delete(&name, &DeleteParams::default()).await;
-                    if let Err(error) = deleted {
-                        // Another replica may have been faster.
-                        tracing::debug!(%error, name, "cannot delete a session that is over");
-                    }
-                }
-            }
-        }
+/// Takes over what a Secret has, unless something later is known.
+fn learn(sealed: &mut Sealed, mut secret: Secret) {
+    sealed.times.learn(&secret);
+    let version = secret.resource_version();
+    let version = version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0);
+    let contents = secret.data.take().and_then(|mut data| data.remove(KEY));
+    // Versions of one type may be compared (Kubernetes, "Resource versions").
+    if version >= sealed.version
+        && let Some(ByteString(contents)) = contents
+    {
+        sealed.version = version;
+        sealed.contents = contents;
     }
+}
+
+fn sealed(cookie: &Cookie, session: &Session) -> Result<Vec<u8>, Error> {
+    let contents = cookie.seal(&serde_json::to_vec(session)?);
+    contents.ok_or(Error::Random)
 }

@@ -10,7 +10,7 @@ import pytest
 from cluster import CLAIMS, ROOT, Cluster
 from conftest import signed_in
 from people import Browser
-from processes import until
+from processes import port, until
 from stage import Places
 from test_rights import claim
 from thief import Thief
@@ -158,6 +158,25 @@ def test_withdrawn_rights_take_the_rows_from_an_open_page_within_5_s(
             for key in ("resourceVersion", "uid", "creationTimestamp", "managedFields"):
                 whole["metadata"].pop(key, None)
             cluster.apply(whole)
+
+
+@pytest.mark.parametrize("resource", ["users", "groups", "serviceaccounts"])
+def test_a_portal_that_may_become_everybody_does_not_run(
+    cluster: Cluster, authentication: Path, start: Callable[..., Any], resource: str
+) -> None:
+    rule = {"apiGroups": [""], "resources": [resource], "verbs": ["impersonate"]}
+    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    cluster.apply({**kind, "metadata": {"name": "unbounded"}, "rules": [rule]})
+    portal = "--serviceaccount=gpu-portal:gpu-portal"
+    create = ("create", "clusterrolebinding", "unbounded", "--clusterrole=unbounded")
+    cluster.kubectl(*create, portal)
+    told = f"the portal may impersonate all {resource}"
+    try:
+        with pytest.raises(AssertionError, match=told):
+            with start(authentication, port(), "unbounded"):
+                pass
+    finally:
+        cluster.kubectl("delete", "clusterrolebinding", "unbounded")
 
 
 SECRET = "/api/v1/namespaces/kube-system/secrets"

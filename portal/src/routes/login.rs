@@ -104,11 +104,12 @@ async fn sign_in(
         .provider
         .end(attempt, &answer.state, issuer, code)
         .await;
-    let claims = ended.map_err(|error| forbidden(&error))?;
+    let told = ended.map_err(|error| forbidden(&error))?;
     let counts = |group: &str| portal.configuration.groups.counts(group);
-    let person = portal.provider.mapping().person(&claims, counts);
+    let person = portal.provider.mapping().person(&told.claims, counts);
     let person = person.map_err(|refused| forbidden(&refused))?;
-    let begun = portal.sessions.begin(person, Timestamp::now()).await;
+    let now = Timestamp::now();
+    let begun = portal.sessions.begin(person, told.renewal, now).await;
     let cookie = begun.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
     let token = cookie.token().unwrap_or_default();
     let mut response = (StatusCode::SEE_OTHER, [(LOCATION, return_to)]).into_response();

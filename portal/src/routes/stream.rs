@@ -11,6 +11,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName};
 use jiff::Timestamp;
 use listening::metrics::Open;
+use portal_core::identity::Person;
 use portal_core::problem::Problem;
 use portal_core::ring::{Cursor, Resumed, Step};
 use portal_core::visible::Visible;
@@ -18,14 +19,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
 
-use crate::app::{Shared, SignedIn};
+use crate::app::{SESSION, Shared, SignedIn, cookie};
 use crate::refusal::Refusal;
 use crate::rights::Changes;
+use crate::sessions::Look;
 
 /// How often something is sent at least. Proxies keep the connection then, and a page that hears nothing for
 /// longer knows that it is lost (`web/src/stream/worker.ts`).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How often an open page looks whether its session lasts, and who the person is.
+const LOOKING: Duration = Duration::from_secs(15);
 /// How many bytes of messages are put together.
 const BATCH: usize = 64 * 1024;
 
@@ -55,6 +60,8 @@ pub(crate) async fn watch(
     let rights = portal.rights.changes();
     let visible = portal.rights.visible(signed.person()).await;
     let page = Page {
+        cookie: cookie(&headers, SESSION).map(str::to_owned),
+        looks: Instant::now() + LOOKING,
         _open: (portal.metrics.stream(), place),
         changes: portal.mirror.changes(),
         rights,
@@ -79,6 +86,10 @@ pub(crate) async fn watch(
 struct Page {
     portal: Shared,
     signed: SignedIn,
+    /// The cookie of the session; none for a program with a token.
+    cookie: Option<String>,
+    /// When the page looks at the session again.
+    looks: Instant,
     visible: Visible,
     changes: watch::Receiver<u64>,
     rights: Changes,
@@ -100,6 +111,7 @@ enum Place {
 enum Woken {
     Claims,
     Rights,
+    Looks,
     Over,
     Expired,
     Nothing,
@@ -141,7 +153,7 @@ impl Page {
             .expires
             .duration_since(Timestamp::now());
         let left = Duration::try_from(left).unwrap_or_default();
-        let end = tokio::time::Instant::now() + left;
+        let end = Instant::now() + left;
         loop {
             self.changes.mark_unchanged();
             match self.batch(&mut cursor) {
@@ -157,6 +169,7 @@ impl Page {
                 () = self.rights.next() => Woken::Rights,
                 _ = self.signed.0.over.wait_for(|over| *over) => Woken::Over,
                 () = tokio::time::sleep_until(end) => Woken::Expired,
+                () = tokio::time::sleep_until(self.looks) => Woken::Looks,
                 () = tokio::time::sleep(KEEP_ALIVE) => Woken::Nothing,
             };
             match woken {
@@ -167,6 +180,11 @@ impl Page {
                         return self.reset();
                     }
                 }
+                Woken::Looks => match self.look_again().await {
+                    Some(person) if person != *self.signed.person() => return self.reset(),
+                    Some(_) => {}
+                    None => return self.end("Revoked"),
+                },
                 Woken::Over => return self.end("Revoked"),
                 Woken::Expired => return self.end("Expired"),
                 Woken::Nothing => {
@@ -175,6 +193,18 @@ impl Page {
                 }
             }
         }
+    }
+
+    /// The person of the session as it is now; none if it is over.
+    async fn look_again(&mut self) -> Option<Person> {
+        self.looks = Instant::now() + LOOKING;
+        let Some(cookie) = &self.cookie else {
+            return Some(self.signed.person().clone());
+        };
+        let now = Timestamp::now();
+        let renewals = self.portal.renewals();
+        let current = renewals.session(cookie, Look::Looks, now).await?;
+        Some(current.session.person)
     }
 
     /// The messages that are ready; none if the page must list again.
