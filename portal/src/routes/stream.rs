@@ -46,7 +46,7 @@ pub(crate) struct From {
 /// version of its last message in `Last-Event-ID`.
 ///
 /// Messages: `put` (a row), `gone` (namespace and name), `reset` (list again), `session` (`ended`: it is
-/// over, and connecting again has no use), `alive` (nothing has changed).
+/// over, and connecting again does not help), `alive` (nothing has changed).
 pub(crate) async fn watch(
     State(portal): State<Shared>,
     signed: SignedIn,
