@@ -154,6 +154,8 @@ impl Page {
             .duration_since(Timestamp::now());
         let left = Duration::try_from(left).unwrap_or_default();
         let end = Instant::now() + left;
+        // What wakes the page without a message to send does not put it off.
+        let alive = Instant::now() + KEEP_ALIVE;
         loop {
             self.changes.mark_unchanged();
             match self.batch(&mut cursor) {
@@ -170,7 +172,7 @@ impl Page {
                 _ = self.signed.0.over.wait_for(|over| *over) => Woken::Over,
                 () = tokio::time::sleep_until(end) => Woken::Expired,
                 () = tokio::time::sleep_until(self.looks) => Woken::Looks,
-                () = tokio::time::sleep(KEEP_ALIVE) => Woken::Nothing,
+                () = tokio::time::sleep_until(alive) => Woken::Nothing,
             };
             match woken {
                 Woken::Claims => {}
