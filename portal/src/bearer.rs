@@ -4,19 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use portal_core::identity::{Person, Refused};
 use portal_core::problem::Problem;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tracing::warn;
 
+use crate::oidc;
 use crate::pace::Pace;
 use crate::sessions::{Current, Session};
 
@@ -140,8 +138,7 @@ impl Known {
 
 /// When a token ends. The API server has checked the token, so its content is true.
 fn expiry(token: &str) -> Option<Timestamp> {
-    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
-    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    let claims = oidc::claims(token)?;
     Timestamp::from_second(claims.get("exp")?.as_i64()?).ok()
 }
 
@@ -156,6 +153,9 @@ fn refused(why: &Refused) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use api::duration::Duration;
 use jiff::SignedDuration;
 use openidconnect::url::Url;
-use portal_core::identity::{ClaimMappings, ClaimRule, Mapping, UserRule};
+use portal_core::identity::Mapping;
 use serde::Deserialize;
 
 /// What the platform team says.
@@ -50,13 +50,18 @@ impl SessionLimits {
         length(self.longest.as_ref(), SignedDuration::from_hours(12))
     }
 
-    /// After which time an unused session ends. Replicas write a use a sixteenth of this time late at most
-    /// ([`crate::sessions`]), so no session ends too early.
+    /// After which time an unused session ends. The other replicas learn of a use this late at most, so no session
+    /// ends too early.
     pub(crate) fn unused(&self) -> SignedDuration {
-        self.idle() + self.idle() / 16
+        self.idle() + self.uses_written_every()
     }
 
-    /// The same, as the platform team says it.
+    /// How often a replica writes that a session is used.
+    pub(crate) fn uses_written_every(&self) -> SignedDuration {
+        self.idle() / 16
+    }
+
+    /// After which time an unused session ends, as the platform team says it.
     pub(crate) fn idle(&self) -> SignedDuration {
         length(self.idle.as_ref(), SignedDuration::from_hours(8))
     }
@@ -183,21 +188,23 @@ pub(crate) fn issuer(text: &str, client: &str) -> Result<Issuer, Wrong> {
     // What the entries of others say does not matter here.
     let mut mine = whole.jwt.into_iter().filter(|entry| is_for(entry, client));
     let none = || Wrong::NoIssuer(client.to_owned());
-    let entry: Entry = serde_yaml::from_value(mine.next().ok_or_else(none)?)?;
+    let mut entry = mine.next().ok_or_else(none)?;
     if mine.next().is_some() {
         return Err(Wrong::SeveralIssuers(client.to_owned()));
     }
-    if !entry.issuer.url.starts_with("https://") {
-        return Err(Wrong::Insecure(entry.issuer.url));
+    // The rest of the entry is the mapping.
+    let issuer = entry
+        .as_mapping_mut()
+        .and_then(|entry| entry.remove("issuer"));
+    let issuer: EntryIssuer = serde_yaml::from_value(issuer.ok_or_else(none)?)?;
+    if !issuer.url.starts_with("https://") {
+        return Err(Wrong::Insecure(issuer.url));
     }
     Ok(Issuer {
-        url: entry.issuer.url,
-        authority: entry.issuer.certificate_authority,
-        mapping: Mapping {
-            claim_mappings: entry.claim_mappings,
-            claim_validation_rules: entry.claim_validation_rules,
-            user_validation_rules: entry.user_validation_rules,
-        },
+        url: issuer.url,
+        authority: issuer.certificate_authority,
+        // A field that the portal does not know could keep people out, so it is refused.
+        mapping: serde_yaml::from_value(entry)?,
     })
 }
 
@@ -214,18 +221,6 @@ fn is_for(entry: &serde_yaml::Value, client: &str) -> bool {
 struct Authentication {
     #[serde(default)]
     jwt: Vec<serde_yaml::Value>,
-}
-
-/// An entry. A field that the portal does not know could keep people out, so it is refused.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Entry {
-    issuer: EntryIssuer,
-    claim_mappings: ClaimMappings,
-    #[serde(default)]
-    claim_validation_rules: Vec<ClaimRule>,
-    #[serde(default)]
-    user_validation_rules: Vec<UserRule>,
 }
 
 #[derive(Deserialize)]

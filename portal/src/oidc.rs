@@ -11,13 +11,14 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
 use openidconnect::core::{
-    CoreAuthenticationFlow, CoreClient, CoreErrorResponseType, CoreJwsSigningAlgorithm,
-    CoreProviderMetadata,
+    CoreAuthenticationFlow, CoreClient, CoreErrorResponseType, CoreIdToken,
+    CoreJwsSigningAlgorithm, CoreProviderMetadata,
 };
 use openidconnect::{
     AsyncHttpClient, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointMaybeSet,
-    EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IssuerUrl, Nonce, OAuth2TokenResponse,
-    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope, TokenResponse,
+    EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IssuerUrl, Nonce, NonceVerifier,
+    OAuth2TokenResponse, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError,
+    Scope, TokenResponse,
 };
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -184,12 +185,7 @@ impl Provider {
         let answer = answered.map_err(|error| Error::Refused(chain(&error)))?;
         let missing = || Error::Token("there is none".to_owned());
         let token = answer.id_token().ok_or_else(missing)?;
-        let verifier = client.id_token_verifier().set_allowed_algs(ALGORITHMS);
-        let nonce = Nonce::new(attempt.nonce);
-        token
-            .claims(&verifier, &nonce)
-            .map_err(|error| Error::Token(chain(&error)))?;
-        let claims = claims(&token.to_string())?;
+        let claims = verified(&client, token, &Nonce::new(attempt.nonce))?;
         let renewal = answer.refresh_token().and_then(|token| {
             Some(Renewal {
                 token: token.clone(),
@@ -215,18 +211,12 @@ impl Provider {
             // Nothing is said about the person.
             _ => Error::OutOfReach(chain(&error)),
         })?;
-        let told = match answer.id_token() {
-            None => None,
-            Some(token) => {
-                let verifier = client.id_token_verifier().set_allowed_algs(ALGORITHMS);
-                // A later token may have no nonce (OpenID Connect Core, "Successful Refresh Response").
-                let any = |_: Option<&Nonce>| Ok(());
-                token
-                    .claims(&verifier, any)
-                    .map_err(|error| Error::Token(chain(&error)))?;
-                Some(claims(&token.to_string())?)
-            }
-        };
+        // A later token may have no nonce (OpenID Connect Core, "Successful Refresh Response").
+        let any = |_: Option<&Nonce>| Ok(());
+        let told = answer.id_token();
+        let told = told
+            .map(|token| verified(&client, token, any))
+            .transpose()?;
         let is_other = |claims: &Map<String, Value>| subject(claims) != Some(&renewal.subject);
         if told.as_ref().is_some_and(is_other) {
             return Err(Error::Token("it is another person's".to_owned()));
@@ -357,12 +347,24 @@ pub(crate) enum Untrusted {
     Certificate(#[from] rustls::Error),
 }
 
-/// All claims of a token whose signature was checked. The library types those of its standard only.
-fn claims(token: &str) -> Result<Map<String, Value>, Error> {
-    let payload = token.split('.').nth(1);
-    let payload = payload.and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok());
-    let claims = payload.and_then(|payload| serde_json::from_slice(&payload).ok());
-    claims.ok_or_else(|| Error::Token("its claims are no object".to_owned()))
+/// Checks an ID token, and returns all its claims. The library types those of its standard only.
+fn verified(
+    client: &RelyingParty,
+    token: &CoreIdToken,
+    nonce: impl NonceVerifier,
+) -> Result<Map<String, Value>, Error> {
+    let verifier = client.id_token_verifier().set_allowed_algs(ALGORITHMS);
+    token
+        .claims(&verifier, nonce)
+        .map_err(|error| Error::Token(chain(&error)))?;
+    let malformed = || Error::Token("its claims are no object".to_owned());
+    claims(&token.to_string()).ok_or_else(malformed)
+}
+
+/// All claims of a token that somebody has checked.
+pub(crate) fn claims(token: &str) -> Option<Map<String, Value>> {
+    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    serde_json::from_slice(&payload).ok()
 }
 
 fn subject(claims: &Map<String, Value>) -> Option<&str> {

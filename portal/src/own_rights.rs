@@ -6,7 +6,8 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-/// What nobody may impersonate without a name: with one of them, a stolen token of the portal is everybody's.
+/// The resources that the portal may impersonate by name only. With all users, for example, a thief of the portal's
+/// token could become a cluster administrator.
 const UNBOUNDED: [&str; 3] = ["users", "groups", "serviceaccounts"];
 
 /// Why the portal does not run.

@@ -166,7 +166,7 @@ impl Sessions {
         if now >= session.expires || sealed.times.idle(now) > self.limits.unused() {
             return None;
         }
-        if look == Look::Uses && sealed.times.uses(now, self.limits.idle()) {
+        if look == Look::Uses && sealed.times.uses(now, self.limits.uses_written_every()) {
             tokio::spawn(self.clone().write_use(cookie.name(), now));
         }
         Some(Current {

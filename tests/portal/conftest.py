@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,15 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
 @pytest.fixture(scope="session")
 def expressions(places: Places) -> Iterator[Provider]:
     """A provider whose people get their names from expressions."""
-    provider = Provider(places.certificates, port())
-    yield provider
-    provider.close()
+    with closing(Provider(places.certificates, port())) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def provider(places: Places) -> Iterator[Provider]:
+    """A provider that answers what the tests of a module want."""
+    with closing(Provider(places.certificates, port())) as provider:
+        yield provider
 
 
 @pytest.fixture(scope="session")

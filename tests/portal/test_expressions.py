@@ -18,7 +18,7 @@ from thief import Thief
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
-# Tokens, each by what it tries.
+# The claims of tokens. Each name says what is special in the token.
 CLAIMS: dict[str, dict[str, Any]] = {
     "plain": {"sub": "Alice", "level": 3},
     "with roles": {"sub": "bob", "level": 3, "roles": ["a", "B", "a"]},
@@ -69,10 +69,7 @@ def address(
     start: Callable[..., Any],
 ) -> Iterator[str]:
     honest = signed(expressions, "x", CLAIMS["plain"])
-    accepts = until(
-        "the API server to know the provider", lambda: asks(cluster, honest).ok
-    )
-    assert accepts
+    until("the API server to know the provider", lambda: asks(cluster, honest).ok)
     number = port()
     secret = str(places.folder / "client-secret")
     client = {"id": EXPRESSIONS, "secretFile": secret}

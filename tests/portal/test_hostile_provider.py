@@ -14,13 +14,6 @@ from stage import Places, written
 
 
 @pytest.fixture(scope="module")
-def provider(places: Places) -> Iterator[Provider]:
-    provider = Provider(places.certificates, port())
-    yield provider
-    provider.close()
-
-
-@pytest.fixture(scope="module")
 def address(
     places: Places, provider: Provider, start: Callable[..., Any]
 ) -> Iterator[str]:

@@ -16,13 +16,6 @@ LOOKING = 20
 
 
 @pytest.fixture(scope="module")
-def provider(places: Places) -> Iterator[Provider]:
-    provider = Provider(places.certificates, port())
-    yield provider
-    provider.close()
-
-
-@pytest.fixture(scope="module")
 def address(
     places: Places, provider: Provider, start: Callable[..., Any]
 ) -> Iterator[str]:

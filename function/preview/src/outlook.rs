@@ -161,7 +161,7 @@ impl Outlook {
     }
 }
 
-/// The field of a claim that says most about what it costs.
+/// The field of a claim on which the price of its machine depends most.
 fn costly(decision: &Decision) -> &'static str {
     let composite = decision.request.composite.as_ref();
     let placement = composite.and_then(|one| one.pointer("/spec/parameters/placement"));

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use expression::{Expression, Failed, Unusable};
-pub use mapping::{ClaimMappings, ClaimRule, Mapping, Source, UserRule};
+pub use mapping::{ClaimMappings, ClaimRule, Condition, Mapping, Source};
 
 mod expression;
 mod mapping;
@@ -93,21 +93,25 @@ impl Person {
             let claim = "username".to_owned();
             return Err(Refused::Name { claim, problem });
         }
-        let counted = groups.iter().filter(|group| problem(group).is_none());
-        let counted = counted.filter(|group| counts(group));
-        let mut groups: Vec<String> = counted.cloned().collect();
-        groups.sort_unstable();
-        groups.dedup();
-        if groups.len() > MOST_GROUPS {
-            return Err(Refused::TooManyGroups("groups".to_owned()));
-        }
+        let people = groups.iter().filter(|group| problem(group).is_none());
         Ok(Self {
             user: user.to_owned(),
-            groups,
+            groups: counted(people.cloned().collect(), counts)?,
             // The API server does not tell it.
             email: None,
         })
     }
+}
+
+/// The groups that count, each once.
+fn counted(mut groups: Vec<String>, counts: impl Fn(&str) -> bool) -> Result<Vec<String>, Refused> {
+    groups.retain(|group| counts(group));
+    groups.sort_unstable();
+    groups.dedup();
+    if groups.len() > MOST_GROUPS {
+        return Err(Refused::TooManyGroups("groups".to_owned()));
+    }
+    Ok(groups)
 }
 
 /// What is wrong with the name of a person or a group.

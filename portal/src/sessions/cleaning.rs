@@ -1,4 +1,5 @@
-//! Deletes the Secrets of sessions that are over. So a session that nobody uses ends at all replicas.
+//! Deletes the Secrets of sessions that are over: after their longest time, or without use. All replicas see the
+//! deletion.
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, PartialObjectMeta};
 use tracing::{debug, warn};
 
-use super::{EXPIRES, LABEL, Sessions, USED};
+use super::known::{USED, time};
+use super::{EXPIRES, LABEL, Sessions};
 
 /// How often.
 const CLEANING: Duration = Duration::from_mins(10);
@@ -44,11 +46,8 @@ impl Sessions {
     }
 
     fn is_over(&self, secret: &PartialObjectMeta<Secret>, now: Timestamp) -> bool {
-        let time = |annotation: &str| {
-            let text = secret.annotations().get(annotation)?;
-            text.parse::<Timestamp>().ok()
-        };
         let is_unused = |used| now.duration_since(used) > self.limits.unused();
-        time(EXPIRES).is_none_or(|expires| expires < now) || time(USED).is_some_and(is_unused)
+        time(secret, EXPIRES).is_none_or(|expires| expires < now)
+            || time(secret, USED).is_some_and(is_unused)
     }
 }

@@ -14,12 +14,11 @@ use crate::pace::Pace;
 pub(super) const USED: &str = "platform.acme.io/used";
 /// The annotation with the last look at the person's groups.
 pub(super) const CHECKED: &str = "platform.acme.io/checked";
-/// How often the last use is written in the time after which an unused session ends.
-const WRITTEN: i32 = 16;
 /// How soon the portal asks again if the provider of identities did not answer.
 const SOON: SignedDuration = SignedDuration::from_mins(1);
 
-/// Whether somebody uses a session, or an open page only looks whether it lasts.
+/// Why the portal looks up a session: a person sends a request, or an open page asks whether the session lasts. Only
+/// a request counts as use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     Uses,
@@ -72,11 +71,11 @@ impl Times {
         SignedDuration::from_secs(now.as_second() - self.used.load(Ordering::Relaxed))
     }
 
-    /// Notes a use. Returns whether it is to be written into the Secret, for the other replicas. `longest` is the
-    /// time after which an unused session ends.
-    pub(super) fn uses(&self, now: Timestamp, longest: SignedDuration) -> bool {
+    /// Notes a use. Returns whether it is to be written into the Secret, for the other replicas, which is so once in
+    /// `every`.
+    pub(super) fn uses(&self, now: Timestamp, every: SignedDuration) -> bool {
         self.used.fetch_max(now.as_second(), Ordering::Relaxed);
-        is_due(&self.written, now, longest / WRITTEN)
+        is_due(&self.written, now, every)
     }
 
     /// Whether the person is to be looked at again, which is so once in `every`.
@@ -101,10 +100,14 @@ fn is_due(last: &AtomicI64, now: Timestamp, every: SignedDuration) -> bool {
 
 /// The time in an annotation. A Secret without it was last looked at when it was made.
 fn last(secret: &Secret, annotation: &str) -> i64 {
-    let written = secret.annotations().get(annotation);
-    let written = written.and_then(|text| text.parse::<Timestamp>().ok());
     let made = || secret.creation_timestamp().map(|made| made.0);
-    written.or_else(made).map_or(0, Timestamp::as_second)
+    let last = time(secret, annotation).or_else(made);
+    last.map_or(0, Timestamp::as_second)
+}
+
+/// The time in an annotation of a Secret.
+pub(super) fn time(secret: &impl ResourceExt, annotation: &str) -> Option<Timestamp> {
+    secret.annotations().get(annotation)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -124,17 +127,17 @@ mod tests {
 
     #[test]
     fn a_use_is_written_from_time_to_time_only() {
-        let (times, hour) = (Times::default(), SignedDuration::from_secs(1_600));
+        let (times, every) = (Times::default(), SignedDuration::from_secs(100));
         times.learn(&secret(USED, 1_000));
         let written: Vec<i64> = (1_000..1_500)
-            .filter(|second| times.uses(at(*second), hour))
+            .filter(|second| times.uses(at(*second), every))
             .collect();
         assert_eq!(written, [1_100, 1_200, 1_300, 1_400]);
         assert_eq!(times.idle(at(2_000)).as_secs(), 501);
         // Another replica has seen a later use.
         times.learn(&secret(USED, 1_900));
         assert_eq!(times.idle(at(2_000)).as_secs(), 100);
-        assert!(!times.uses(at(1_950), hour));
+        assert!(!times.uses(at(1_950), every));
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct Expression {
     program: Arc<Program>,
 }
 
-/// Why the portal cannot use an expression at all.
+/// Why the portal does not start with an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// It is no CEL.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::expression::{Expression, Failed};
-use super::{MOST_GROUPS, Person, Refused, problem};
+use super::{Person, Refused, counted, problem};
 
 /// How claims become a person.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -15,9 +15,9 @@ pub struct Mapping {
     /// What must hold of the claims.
     #[serde(default)]
     pub claim_validation_rules: Vec<ClaimRule>,
-    /// What must hold of the user.
+    /// What must hold of the user: expressions over `user`.
     #[serde(default)]
-    pub user_validation_rules: Vec<UserRule>,
+    pub user_validation_rules: Vec<Condition>,
 }
 
 /// What the parts of a user are.
@@ -64,20 +64,15 @@ pub enum ClaimRule {
         required: String,
     },
     /// An expression over `claims` is true.
-    Expression {
-        /// The expression.
-        expression: Expression,
-        /// What people are told if it is false.
-        message: String,
-    },
+    Condition(Condition),
 }
 
-/// What must hold of the user: an expression over `user` is true.
+/// An expression that must be true.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct UserRule {
+pub struct Condition {
     expression: Expression,
-    /// What people are told if it is false.
+    /// The sign-in page shows this text to a person for whom the expression is false; empty for the expression itself.
     #[serde(default)]
     message: String,
 }
@@ -136,10 +131,13 @@ impl TryFrom<WrittenRule> for ClaimRule {
                 claim,
                 required: written.required_value.unwrap_or_default(),
             }),
-            (None, Some(expression)) if written.required_value.is_none() => Ok(Self::Expression {
-                expression,
-                message: written.message.unwrap_or_default(),
-            }),
+            (None, Some(expression)) if written.required_value.is_none() => {
+                let message = written.message.unwrap_or_default();
+                Ok(Self::Condition(Condition {
+                    expression,
+                    message,
+                }))
+            }
             _ => Err("either claim and requiredValue, or expression and message"),
         }
     }
@@ -176,20 +174,14 @@ impl Mapping {
             return Err(Refused::Unverified);
         }
         let user = mappings.username.user(claims)?;
-        let mut groups = match &mappings.groups {
+        let groups = match &mappings.groups {
             Some(groups) => groups.groups(claims)?,
             None => Vec::new(),
         };
         self.check_user(&user, &groups, claims)?;
-        groups.retain(|group| counts(group));
-        groups.sort_unstable();
-        groups.dedup();
-        if groups.len() > MOST_GROUPS {
-            return Err(Refused::TooManyGroups("groups".to_owned()));
-        }
         Ok(Person {
             user,
-            groups,
+            groups: counted(groups, counts)?,
             email: verified.map(str::to_owned),
         })
     }
@@ -215,8 +207,7 @@ impl Mapping {
         }
         let user = json!({"username": user, "uid": uid, "groups": groups, "extra": extra});
         for rule in &self.user_validation_rules {
-            let field = "userValidationRules[].expression";
-            holds(field, &rule.expression, &rule.message, "user", &user)?;
+            rule.check("userValidationRules[].expression", "user", &user)?;
         }
         Ok(())
     }
@@ -232,13 +223,23 @@ impl ClaimRule {
                     required: required.clone(),
                 }),
             },
-            Self::Expression {
-                expression,
-                message,
-            } => {
+            Self::Condition(condition) => {
                 let field = "claimValidationRules[].expression";
-                holds(field, expression, message, "claims", &claims.value)
+                condition.check(field, "claims", &claims.value)
             }
+        }
+    }
+}
+
+impl Condition {
+    fn check(&self, field: &'static str, variable: &str, value: &Value) -> Result<(), Refused> {
+        match self.expression.holds(variable, value) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Refused::Condition(match self.message.as_str() {
+                "" => self.expression.text().to_owned(),
+                message => message.to_owned(),
+            })),
+            Err(failed) => Err(refused(field, failed)),
         }
     }
 }
@@ -324,23 +325,6 @@ fn prefixed(claim: &str, prefix: &str, bare: &str) -> Result<String, Refused> {
             claim: claim.to_owned(),
             problem,
         }),
-    }
-}
-
-fn holds(
-    field: &'static str,
-    expression: &Expression,
-    message: &str,
-    variable: &str,
-    value: &Value,
-) -> Result<(), Refused> {
-    match expression.holds(variable, value) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Refused::Condition(match message {
-            "" => expression.text().to_owned(),
-            message => message.to_owned(),
-        })),
-        Err(failed) => Err(refused(field, failed)),
     }
 }
 
