@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::InstanceCapacityType;
 use crate::condition::{Condition, Conditioned};
-use crate::fields::is_default;
+use crate::fields::{exact, is_default};
 use crate::home::PoolHomeStatus;
 
 /// Shows the instances of the pool and their state.
@@ -56,7 +56,11 @@ pub struct SpotPoolObservation {
     #[serde(default)]
     pub size: ObservedSize,
     /// All instances with the tags of the pool, ordered by launch number.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "exact",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub instances: Vec<PoolInstance>,
     /// Launches that EC2 does not show yet. The provider records a launch before it calls EC2, so a
     /// crash leaves no lost instance and no duplicate.

@@ -63,10 +63,10 @@ use arguments::Arguments;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-/// A look at many instances takes megabytes for a moment. The C library's allocator would keep
-/// them.
+/// A look at many instances takes megabytes for a moment, and another thread frees them. jemalloc
+/// returns them to the kernel at once. Its options are in `.cargo/config.toml`.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The lines that are logged: those of `RUST_LOG`, or of a level.
 fn filter(debug: bool) -> EnvFilter {

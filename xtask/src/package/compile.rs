@@ -171,6 +171,11 @@ impl Source {
                 platform.tool("gcc"),
             )
             .args(["--target", triple]);
+        if platform == Platform::Arm64 {
+            // Some kernels for arm64 have pages of 64 KiB, 2 to the power of 16. jemalloc, the
+            // provider's allocator, also runs with smaller pages than those that it is built for.
+            cargo.env("JEMALLOC_SYS_WITH_LG_PAGE", "16");
+        }
     }
 }
 

@@ -17,11 +17,6 @@ use super::platform::Platform;
 /// Crossplane runs packages as this user and group.
 const USER: &str = "2000:2000";
 
-/// Makes the provider's allocator return memory to the kernel at once. The provider needs much
-/// memory for a moment while it observes thousands of instances, and little until the next
-/// observation. Programs with another allocator ignore the variable.
-const ALLOCATOR: &str = "MIMALLOC_PURGE_DELAY=0";
-
 /// Writes the archive of an image whose entrypoint is `binary`. Returns the image's digest, in hex.
 pub(super) fn write(
     binary: &Path,
@@ -37,7 +32,6 @@ pub(super) fn write(
         "config": {
             "Entrypoint": [format!("/{name}")],
             "User": USER,
-            "Env": [ALLOCATOR],
         },
         "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer_digest}")]},
         "history": [{"created_by": "cargo xtask package"}],

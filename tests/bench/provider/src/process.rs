@@ -40,8 +40,6 @@ impl Provider {
         command
             .args(["--operations-address", &address])
             .env("KUBECONFIG", kubeconfig)
-            // The provider's image sets this variable, too.
-            .env("MIMALLOC_PURGE_DELAY", "0")
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
