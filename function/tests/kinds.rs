@@ -44,7 +44,9 @@ fn every_composed_resource_belongs_to_exactly_one_kind() {
     for ((name, kind), composite) in names {
         let owners = KINDS.0.iter().filter(|kind| kind.owns(&name)).count();
         assert_eq!(owners, 1, "kinds that own {name}");
-        let own = KINDS.of(&composite).is_some_and(|kind| kind.owns(&name));
+        let own = KINDS
+            .of(&composite.into())
+            .is_some_and(|kind| kind.owns(&name));
         assert!(own, "{name} is composed by {kind}, which does not own it");
     }
 }

@@ -128,7 +128,8 @@ fn the_platforms_limits_settle_what_is_required_within_three_calls() {
                 last.is_some_and(|last| last.resources.contains_key(name))
             };
             request.required_resources.retain(|name, _| asked(name));
-            let call = Call::read(&request.encode_to_vec(), case::limited()).unwrap();
+            let encoded = request.encode_to_vec();
+            let call = Call::read(&encoded, case::limited()).unwrap();
             let answered =
                 function_server::answer::answer(case::limited(), call, case::now(), |_, _| {});
             let required = case::received(&answered).requirements;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
 use function_runtime::keep;
 use function_runtime::outcome::Refusal;
 use function_runtime::validation::Violation;
@@ -82,7 +83,7 @@ pub fn composed(
 }
 
 /// An observed home as it must be desired to stay as it is, with its owner's mark.
-pub fn kept(observed: &Value) -> Value {
+pub fn kept(observed: &Json<'_>) -> Value {
     let mut kept = keep::kept(observed);
     if let Some(uid) = VolumeClaim::new(observed).owner_uid() {
         kept["metadata"]["annotations"] = json!({(identity::OWNER_UID): uid});

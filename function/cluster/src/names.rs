@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use api::policy::{BehaviourVersion, WorkspacePolicy};
 use function_runtime::composite::{Composite, Origin};
+use function_runtime::json::Json;
 use function_runtime::object::{ObservedObject, given_name};
 use function_runtime::resource_names::{hashed, hashed_wide};
 use function_workspace::labels::{OWNER_LABEL, name_prefix};
 use function_workspace::placed::Claimed;
-use serde_json::Value;
 
 use crate::resource_names;
 
@@ -63,7 +63,7 @@ pub struct Naming<'a> {
     /// The composite.
     pub composite: Composite<'a>,
     /// The observed resources, by composition resource name.
-    pub observed: &'a BTreeMap<String, Value>,
+    pub observed: &'a BTreeMap<String, Json<'a>>,
     /// The behaviour version of the policy; none while the policy cannot be read.
     pub version: Option<BehaviourVersion>,
     /// Whether an earlier claim with this name left homes of the same owner, whose names begin with

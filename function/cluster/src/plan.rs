@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::cluster::ChosenPods;
 use api::lifecycle::WorkspaceState;
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
 use function_runtime::outcome::{Refusal, Unresolved};
 use serde_json::{Map, Value, json};
 
@@ -281,14 +282,15 @@ fn without_type(mut template: Value) -> Value {
 }
 
 /// An observed volume claim template without the fields that the API server adds.
-fn as_applied(template: &Value) -> Value {
+fn as_applied(template: &Json<'_>) -> Value {
     let mut metadata = Map::new();
     for field in ["name", "labels", "annotations"] {
         if let Some(value) = template.pointer(&format!("/metadata/{field}")) {
-            metadata.insert(field.to_owned(), value.clone());
+            metadata.insert(field.to_owned(), value.into());
         }
     }
-    json!({"metadata": metadata, "spec": template["spec"]})
+    let spec = template.get("spec").map(Value::from);
+    json!({"metadata": metadata, "spec": spec})
 }
 
 fn notices(

@@ -146,7 +146,7 @@ mod tests {
             ]},
         });
         let names = crate::names::tests::names("alice", BehaviourVersion::V3);
-        match verdict("alice-0", Some(Pod::new(&pod)), &names) {
+        match verdict("alice-0", Some(Pod::new(&pod.into())), &names) {
             Verdict::Waits(cause) => cause.message,
             other => panic!("{other:?}"),
         }

@@ -5,10 +5,10 @@
 
 use api::cluster::{ChosenPods, QueueStatus};
 use api::condition::ADMITTED;
+use function_runtime::json::Json;
 use function_runtime::object::{Observed, ObservedObject, Status};
 use function_runtime::response::Condition;
 use function_workspace::cause::{Cause, Reason};
-use serde_json::Value;
 
 use crate::seen::{Seen, number, text};
 
@@ -90,7 +90,7 @@ impl Admission {
 
 /// A Workload.
 #[derive(Clone, Copy)]
-struct Workload<'a>(&'a Value);
+struct Workload<'a>(&'a Json<'a>);
 
 fn mine(seen: Seen<'_>) -> Option<Workload<'_>> {
     let uid = seen.stateful_set()?.uid();
@@ -129,7 +129,7 @@ impl<'a> Workload<'a> {
 
     /// Whether Kueue considers the Workload for quota. Administrators can deactivate a Workload.
     fn waits(self) -> bool {
-        let is_active = self.0.pointer("/spec/active") != Some(&Value::Bool(false));
+        let is_active = self.0.pointer("/spec/active").and_then(Json::as_bool) != Some(false);
         let is_over = self.holds("QuotaReserved") || self.holds("Finished");
         is_active && !is_over && !self.is_on_hold()
     }

@@ -9,6 +9,7 @@ use api::policy::WorkspacePolicy;
 use api::workspace::{Phase, WorkspaceParameters};
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
 use function_runtime::keep;
 use function_runtime::object::{EXTERNAL_NAME, ObservedObject};
 use function_runtime::outcome::{Refusal, Unresolved};
@@ -204,7 +205,7 @@ impl<'a> InCluster<'a> {
     /// An observed object as it is desired while the claim cannot be resolved. It stays as it is,
     /// but the keys of a suspended owner go, and so do networks beside the bastion where the policy
     /// allows none.
-    fn kept_object(&self, name: &str, observed: &Value) -> Value {
+    fn kept_object(&self, name: &str, observed: &Json<'_>) -> Value {
         let mut kept = kept(name, observed);
         if name == resource_names::AUTHORIZED_KEYS && self.claimed.suspended.is_some() {
             kept["data"] = json!({(files::AUTHORIZED_KEYS): ""});
@@ -293,7 +294,7 @@ impl<'a> InCluster<'a> {
 
 /// An observed object as it must be desired to stay as it is. The contents of a Secret belong to
 /// the pods, and Kueue's labels belong to Kueue.
-fn kept(name: &str, observed: &Value) -> Value {
+fn kept(name: &str, observed: &Json<'_>) -> Value {
     if resource_names::home_of_pod(name).is_some() {
         return homes::kept(observed);
     }
@@ -329,15 +330,14 @@ fn kept(name: &str, observed: &Value) -> Value {
                 .pointer("/metadata/annotations")
                 .and_then(|annotations| annotations.get(record::ANNOTATION))
             {
-                kept["metadata"]["annotations"] = json!({(record::ANNOTATION): record});
+                kept["metadata"]["annotations"] =
+                    json!({(record::ANNOTATION): Value::from(record)});
             }
             // This function sets the queue's labels, although they do not have its own prefix.
-            let labels = observed
-                .pointer("/metadata/labels")
-                .and_then(Value::as_object);
-            for (label, value) in labels.into_iter().flatten() {
+            let labels = observed.pointer("/metadata/labels");
+            for (label, value) in labels.into_iter().flat_map(Json::fields) {
                 if label.starts_with("kueue.x-k8s.io/") {
-                    kept["metadata"]["labels"][label] = value.clone();
+                    kept["metadata"]["labels"][label] = value.into();
                 }
             }
         }

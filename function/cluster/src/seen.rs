@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use api::condition::READY;
+use function_runtime::json::Json;
 use function_runtime::object::ObservedObject;
 use function_runtime::request::Request;
 use function_workspace::labels::OWNER_LABEL;
-use serde_json::Value;
 
 use crate::{identity, names, resource_names};
 
@@ -19,18 +19,18 @@ pub const PREPARE: &str = "prepare";
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// The composed resources, by composition resource name.
-    pub observed: &'a BTreeMap<String, Value>,
-    pods: Option<&'a [Value]>,
-    homes: Option<&'a [Value]>,
-    earlier_homes: &'a [Value],
-    required: &'a BTreeMap<String, Vec<Value>>,
+    pub observed: &'a BTreeMap<String, Json<'a>>,
+    pods: Option<&'a [Json<'a>]>,
+    homes: Option<&'a [Json<'a>]>,
+    earlier_homes: &'a [Json<'a>],
+    required: &'a BTreeMap<String, Vec<Json<'a>>>,
     /// The Workloads of Kueue in the namespace; `None` if they are not required or not fetched yet.
-    pub workloads: Option<&'a [Value]>,
+    pub workloads: Option<&'a [Json<'a>]>,
 }
 
 impl<'a> Seen<'a> {
     /// Reads a request.
-    pub fn new(request: &'a Request) -> Self {
+    pub fn new(request: &'a Request<'a>) -> Self {
         let list = |name: &str| request.required.get(name).map(Vec::as_slice);
         Self {
             observed: &request.observed,
@@ -93,7 +93,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The objects that Crossplane fetched for a requirement; none before that.
-    pub fn existing(self, requirement: &str) -> impl Iterator<Item = &'a Value> {
+    pub fn existing(self, requirement: &str) -> impl Iterator<Item = &'a Json<'a>> {
         self.required.get(requirement).into_iter().flatten()
     }
 
@@ -106,7 +106,7 @@ impl<'a> Seen<'a> {
 
 /// An observed `StatefulSet`.
 #[derive(Clone, Copy, Debug)]
-pub struct StatefulSet<'a>(&'a Value);
+pub struct StatefulSet<'a>(&'a Json<'a>);
 
 impl<'a> StatefulSet<'a> {
     /// The UID. A later StatefulSet with the same name has another UID.
@@ -144,14 +144,14 @@ impl<'a> StatefulSet<'a> {
     }
 
     /// The volume claim template of the homes, which cannot change.
-    pub fn home_template(self) -> Option<&'a Value> {
+    pub fn home_template(self) -> Option<&'a Json<'a>> {
         self.0.pointer("/spec/volumeClaimTemplates/0")
     }
 }
 
 /// An observed pod.
 #[derive(Clone, Copy, Debug)]
-pub struct Pod<'a>(&'a Value);
+pub struct Pod<'a>(&'a Json<'a>);
 
 /// The state of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,13 +214,13 @@ pub struct Ended<'a> {
 
 impl<'a> Pod<'a> {
     /// Wraps an observed pod.
-    pub fn new(observed: &'a Value) -> Self {
+    pub fn new(observed: &'a Json<'a>) -> Self {
         Self(observed)
     }
 
     /// The memory limit of a container.
     pub fn memory_limit(self, container: &str) -> Option<&'a str> {
-        let containers = self.0.get("spec")?.get("containers")?.as_array()?;
+        let containers = self.0.get("spec")?.get("containers")?.as_list()?;
         let mut containers = containers.iter();
         let named = containers.find(|c| text(c, &["name"]) == Some(container))?;
         text(named, &["resources", "limits", "memory"])
@@ -270,7 +270,7 @@ impl<'a> Pod<'a> {
     /// Whether the pod holds resources of a node, and so costs money: it does so before its container
     /// runs, and also if that never runs.
     pub fn holds_node(self) -> bool {
-        let text = |path| self.0.pointer(path).and_then(Value::as_str);
+        let text = |path| self.0.pointer(path).and_then(Json::as_str);
         let is_over = matches!(text("/status/phase"), Some("Succeeded" | "Failed"));
         text("/spec/nodeName").is_some_and(|node| !node.is_empty()) && !is_over
     }
@@ -280,7 +280,7 @@ impl<'a> Pod<'a> {
         let gates = self
             .0
             .pointer("/spec/schedulingGates")
-            .and_then(Value::as_array);
+            .and_then(Json::as_list);
         gates.is_some_and(|gates| !gates.is_empty())
     }
 
@@ -323,10 +323,10 @@ impl<'a> Pod<'a> {
         }
     }
 
-    fn status_of(self, name: &str) -> Option<&'a Value> {
+    fn status_of(self, name: &str) -> Option<&'a Json<'a>> {
         ["initContainerStatuses", "containerStatuses"]
             .into_iter()
-            .filter_map(|list| self.0.get("status")?.get(list)?.as_array())
+            .filter_map(|list| self.0.get("status")?.get(list)?.as_list())
             .flatten()
             .find(|status| text(status, &["name"]) == Some(name))
     }
@@ -334,16 +334,16 @@ impl<'a> Pod<'a> {
 
 /// An observed `PersistentVolumeClaim` of a home.
 #[derive(Clone, Copy, Debug)]
-pub struct VolumeClaim<'a>(&'a Value);
+pub struct VolumeClaim<'a>(&'a Json<'a>);
 
 impl<'a> VolumeClaim<'a> {
     /// Wraps an observed `PersistentVolumeClaim`.
-    pub fn new(observed: &'a Value) -> Self {
+    pub fn new(observed: &'a Json<'a>) -> Self {
         Self(observed)
     }
 
     /// The observed object.
-    pub fn object(self) -> &'a Value {
+    pub fn object(self) -> &'a Json<'a> {
         self.0
     }
 
@@ -398,15 +398,11 @@ impl<'a> VolumeClaim<'a> {
 }
 
 /// The text at a path of keys; none if it is missing or empty.
-pub fn text<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
-    at(value, path)?.as_str().filter(|text| !text.is_empty())
+pub fn text<'a>(value: &'a Json<'a>, path: &[&str]) -> Option<&'a str> {
+    value.at(path)?.as_str().filter(|text| !text.is_empty())
 }
 
 /// The whole number at a path of keys. A missing number is 0, because Kubernetes leaves zeros out.
-pub fn number(value: &Value, path: &[&str]) -> i64 {
-    at(value, path).and_then(Value::as_i64).unwrap_or_default()
-}
-
-fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(value, |value, key| value.get(key))
+pub fn number(value: &Json<'_>, path: &[&str]) -> i64 {
+    value.at(path).and_then(Json::as_i64).unwrap_or_default()
 }

@@ -161,7 +161,7 @@ mod tests {
         json!({"gpu": gpu, "gpus": gpus, "gpuMemory": memory, "vcpus": 4, "memory": "16Gi"})
     }
 
-    fn request() -> Request {
+    fn request() -> Request<'static> {
         let catalogue = json!({"data": {
             "images": {"us-east-1": {"default": {"id": "ami-1"}}},
             "instanceTypes": {
@@ -183,8 +183,8 @@ mod tests {
         }}});
         Request {
             required: [
-                ("catalogue".to_owned(), vec![catalogue]),
-                ("flavor".to_owned(), vec![flavor]),
+                ("catalogue".to_owned(), vec![catalogue.into()]),
+                ("flavor".to_owned(), vec![flavor.into()]),
             ]
             .into(),
             ..Request::default()

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use function_runtime::json::Json;
 use function_runtime::object::ObservedObject;
 use function_runtime::outcome::Problem;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 /// An observed resource with a field of an unknown shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,14 +63,14 @@ impl Problems {
 /// # Errors
 ///
 /// The field has another type than in the known versions of the provider.
-pub fn read<T: for<'de> Deserialize<'de>>(
-    resource: &Value,
+pub fn read<T: DeserializeOwned>(
+    resource: &Json<'_>,
     path: &[&str],
     kind: &'static str,
     provider: &'static str,
 ) -> Result<T, Unreadable> {
-    let found = path.iter().try_fold(resource, |at, key| at.get(key));
-    T::deserialize(found.unwrap_or(&Value::Null)).map_err(|problem| Unreadable {
+    let found = resource.at(path).unwrap_or(&Json::Null);
+    found.read().map_err(|problem| Unreadable {
         kind,
         name: ObservedObject::new(resource).name().to_owned(),
         field: path.join("."),

@@ -16,9 +16,9 @@ use function_runtime::kind::{GroupKind, Kind};
 use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::response::{CONFIG_RESOLVED, Condition, Response, fields};
+use function_runtime::validation::given;
 use function_workspace::catalogue::{self, Known};
 use function_workspace::flavor;
-use serde_json::json;
 
 /// When to look again: prices change without an event.
 const TTL: Duration = Duration::from_hours(1);
@@ -41,8 +41,7 @@ impl Kind for WorkspaceFlavor {
     }
 
     fn render(&self, request: &Request, composite: Composite<'_>) -> Response {
-        let none = json!({});
-        match flavor::read(composite.at(&["spec"]).unwrap_or(&none)) {
+        match flavor::read(&given(composite.at(&["spec"]))) {
             Ok(flavor) => usable(request, composite.name(), &flavor),
             Err(violations) => {
                 let said = violations.to_string();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use function_runtime::json::Json;
 use function_runtime::kind::Kinds;
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
@@ -16,7 +17,7 @@ const CALLS: usize = 5;
 #[derive(Debug)]
 pub struct Decision {
     /// The request with everything that the function asked for.
-    pub request: Request,
+    pub request: Request<'static>,
     /// The decision.
     pub response: Response,
 }
@@ -30,7 +31,7 @@ pub struct Calls {
 
 impl Calls {
     /// The first call.
-    pub fn begin(kinds: Kinds, request: Request) -> Self {
+    pub fn begin(kinds: Kinds, request: Request<'static>) -> Self {
         let response = kinds.render(&request);
         Self {
             kinds,
@@ -48,6 +49,11 @@ impl Calls {
     /// must fetch once more.
     pub fn supply(&mut self, required: BTreeMap<String, Vec<Value>>) -> bool {
         let Decision { request, response } = &mut self.decision;
+        let required = required.into_iter().map(|(name, found)| {
+            let found: Vec<Json<'static>> = found.into_iter().map(Json::from).collect();
+            (name, found)
+        });
+        let required = required.collect();
         if self.left == 0 || required == request.required {
             return false;
         }
@@ -61,4 +67,11 @@ impl Calls {
     pub fn end(self) -> Decision {
         self.decision
     }
+}
+
+/// Observed resources, as a request has them.
+pub fn observed(resources: &BTreeMap<String, Value>) -> BTreeMap<String, Json<'static>> {
+    let resources = resources.iter();
+    let observed = resources.map(|(name, object)| (name.clone(), object.clone().into()));
+    observed.collect()
 }

@@ -7,7 +7,7 @@ use function_runtime::request::Request;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::calls::{Calls, Decision};
+use crate::calls::{self, Calls, Decision};
 use crate::error::Error;
 use crate::snapshot::Snapshot;
 
@@ -22,8 +22,8 @@ pub fn decide(
 ) -> Result<Decision, Error> {
     let request = Request {
         policy: policy.cloned(),
-        composite: Some(composite.clone()),
-        observed: observed.clone(),
+        composite: Some(composite.clone().into()),
+        observed: calls::observed(observed),
         now,
         ..Request::default()
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::cost::BudgetStatus;
+use function_runtime::json::Json;
 use function_runtime::kind::Kinds;
 use function_runtime::request::Request;
 use function_users::{SETTLES, WORKSPACES};
@@ -29,7 +30,7 @@ impl<P: Platform> Granting<'_, P> {
     pub(crate) async fn grant(&self, mut user: Value, now: Timestamp) -> Result<Value, P::Error> {
         let mut request = Request {
             policy: self.platform.policy(DEV_USER_POLICY, &user),
-            composite: Some(user.clone()),
+            composite: Some(user.clone().into()),
             now,
             ..Request::default()
         };
@@ -49,13 +50,14 @@ impl<P: Platform> Granting<'_, P> {
         workspaces.retain(|one| named.is_none() || name(one) != named);
         workspaces.extend(new.filter(|new| selects(counted, new)));
         // The function gets no list of homes here. Then it counts the homes of deleted workspaces as before.
+        let workspaces = workspaces.into_iter().map(Json::from).collect();
         request.required = BTreeMap::from([(WORKSPACES.to_owned(), workspaces)]);
         for at in [now, settled(now)] {
             request.now = at;
             let decided = self.kinds.render(&request).desired.unwrap_or_default();
             let budget = decided.status.get("budget").cloned();
             user["status"]["budget"] = budget.unwrap_or_default();
-            request.composite = Some(user.clone());
+            request.composite = Some(user.clone().into());
         }
         Ok(user)
     }

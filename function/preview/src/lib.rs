@@ -24,6 +24,7 @@ mod table;
 pub mod wish;
 
 use function_runtime::composite::{Composite, Origin};
+use function_runtime::json::Json;
 use function_runtime::kind::Kinds;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -93,7 +94,7 @@ pub fn preview(
     let mut workspaces = Vec::new();
     for kind in WORKSPACES {
         for composite in snapshot.all("platform.acme.io/v1alpha1", kind)?.to_vec() {
-            let Some(origin) = Composite::new(&composite).origin() else {
+            let Some(origin) = Composite::new(&Json::from(&composite)).origin() else {
                 continue;
             };
             // A claim is no composite. Only composites have a Composition and composed resources.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::capacity::CapacityType;
 use api::catalogue::{Catalogue, InstanceTypeDescription};
 use api::policy::WorkspacePolicy;
+use function_runtime::json::Json;
 use function_runtime::outcome::Unresolved;
 use function_runtime::request::Request;
 use function_workspace::instance_types::allows;
@@ -110,6 +111,7 @@ pub async fn menu<P: Platform>(
     };
     for requirement in catalogue::requirements(&policy) {
         let found = platform.select(&requirement).await?;
+        let found = found.into_iter().map(Json::from).collect();
         request.required.insert(requirement.name, found);
     }
     Ok(match catalogue::read(&policy, &request) {

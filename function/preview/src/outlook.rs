@@ -3,6 +3,7 @@
 use api::cost::BudgetRequest;
 use api::lifecycle::RunLimits;
 use api::workspace::GpuDevWorkspaceStatus;
+use function_runtime::json::Json;
 use function_runtime::object::Status;
 use function_runtime::response::{CONFIG_RESOLVED, Response};
 use function_runtime::validation::Violation;
@@ -165,7 +166,7 @@ impl Outlook {
 fn costly(decision: &Decision) -> &'static str {
     let composite = decision.request.composite.as_ref();
     let placement = composite.and_then(|one| one.pointer("/spec/parameters/placement"));
-    match placement.and_then(Value::as_str) {
+    match placement.and_then(Json::as_str) {
         Some("Cluster") => "spec.parameters.flavor",
         _ => "spec.parameters.instanceType",
     }

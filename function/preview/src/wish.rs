@@ -13,7 +13,7 @@ use function_workspace::cost::budget;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::calls::{Calls, Decision};
+use crate::calls::{self, Calls, Decision};
 use crate::effect;
 use crate::granting::{Granting, account, settled};
 use crate::outlook::{Account, Changed, Outlook, asked, status};
@@ -96,9 +96,9 @@ async fn told<P: Platform>(
     let before = account(&user, asked.usd);
     let user = granting.grant(user, now).await?;
     let request = Request {
-        composite: Some(granting.composite()),
+        composite: Some(granting.composite().into()),
         observed: (first.request.observed.clone().into_iter())
-            .chain(granting.record())
+            .chain(calls::observed(&granting.record()))
             .collect(),
         now: settled(now),
         ..first.request.clone()
@@ -150,11 +150,11 @@ fn request<P: Platform>(
     now: Timestamp,
     composite: &Value,
     observed: &BTreeMap<String, Value>,
-) -> Request {
+) -> Request<'static> {
     Request {
         policy: platform.policy(WORKSPACE_POLICY, composite),
-        composite: Some(composite.clone()),
-        observed: observed.clone(),
+        composite: Some(composite.clone().into()),
+        observed: calls::observed(observed),
         now,
         ..Request::default()
     }
@@ -164,7 +164,7 @@ fn request<P: Platform>(
 async fn decided<P: Platform>(
     platform: &P,
     kinds: Kinds,
-    request: Request,
+    request: Request<'static>,
     user: Option<&Value>,
 ) -> Result<Decision, P::Error> {
     let mut calls = Calls::begin(kinds, request);

@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
+use crate::json::Json;
 use crate::object::{Observed, ObservedObject};
 
 /// An observed composite.
 #[derive(Clone, Copy, Debug)]
-pub struct Composite<'a>(&'a Value);
+pub struct Composite<'a>(&'a Json<'a>);
 
 /// Namespace and name of a workspace, as users know them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +35,7 @@ impl fmt::Display for Origin {
 
 impl<'a> Composite<'a> {
     /// Wraps the composite of a request.
-    pub fn new(composite: &'a Value) -> Self {
+    pub fn new(composite: &'a Json<'a>) -> Self {
         Self(composite)
     }
 
@@ -100,14 +99,14 @@ impl<'a> Composite<'a> {
         self.condition(type_).map(|condition| condition.reason)
     }
 
-    /// The value at a path of keys. `Value::pointer` is not used because it copies the keys.
-    pub fn at(self, path: &[&str]) -> Option<&'a Value> {
-        path.iter().try_fold(self.0, |value, key| value.get(key))
+    /// The value at a path of keys.
+    pub fn at(self, path: &[&str]) -> Option<&'a Json<'a>> {
+        self.0.at(path)
     }
 
     /// The text at a path of keys; empty if there is none.
     pub fn text(self, path: &[&str]) -> &'a str {
-        self.at(path).and_then(Value::as_str).unwrap_or_default()
+        self.at(path).and_then(Json::as_str).unwrap_or_default()
     }
 }
 
@@ -118,10 +117,10 @@ mod tests {
 
     #[test]
     fn a_workspace_with_a_claim_is_composed_into_the_claims_namespace() {
-        let xr = json!({
+        let xr = Json::from(json!({
             "metadata": {"name": "alice-vision-x7k2p"},
             "spec": {"claimRef": {"namespace": "team-vision", "name": "alice-vision"}}
-        });
+        }));
         let origin = Composite::new(&xr).origin().unwrap();
         assert_eq!(
             (origin.namespace.as_str(), origin.name.as_str()),
@@ -131,10 +130,10 @@ mod tests {
 
     #[test]
     fn a_namespaced_workspace_is_composed_into_its_own_namespace() {
-        let xr = json!({
+        let xr = Json::from(json!({
             "metadata": {"name": "alice-vision", "namespace": "team-vision"},
             "spec": {"crossplane": {"compositionRef": {"name": "ec2"}}}
-        });
+        }));
         let origin = Composite::new(&xr).origin().unwrap();
         assert_eq!(
             (origin.namespace.as_str(), origin.name.as_str()),

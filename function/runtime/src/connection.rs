@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::composite::Composite;
 use crate::desired::Composed;
+use crate::json::Json;
 use crate::keep;
 use crate::object::given_name;
 
@@ -40,7 +41,7 @@ impl Connection {
     /// keeps the content: it is set if the machine with the address exists but cannot be read.
     pub fn of(
         composite: Composite<'_>,
-        observed: Option<&Value>,
+        observed: Option<&Json<'_>>,
         prefix: &str,
         details: BTreeMap<String, String>,
         is_kept: bool,

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::json::Json;
+
 /// Prefix of the labels that this function sets.
 const OWN_PREFIX: &str = "platform.acme.io/";
 
@@ -13,34 +15,34 @@ const OWN_PREFIX: &str = "platform.acme.io/";
 /// Its metadata is reduced to name, namespace and this function's own labels. The API server
 /// refuses an apply with `managedFields`. The other metadata fields belong to the API server or to
 /// Crossplane, and other labels and annotations belong to other writers.
-pub fn kept(observed: &Value) -> Value {
+pub fn kept(observed: &Json<'_>) -> Value {
     let mut kept = Map::new();
-    for (key, value) in observed.as_object().into_iter().flatten() {
-        match key.as_str() {
+    for (key, value) in observed.fields() {
+        match key {
             "status" => {}
             "metadata" => {
-                kept.insert(key.clone(), identity(value));
+                kept.insert(key.to_owned(), identity(value));
             }
             _ => {
-                kept.insert(key.clone(), value.clone());
+                kept.insert(key.to_owned(), value.into());
             }
         }
     }
     Value::Object(kept)
 }
 
-fn identity(metadata: &Value) -> Value {
+fn identity(metadata: &Json<'_>) -> Value {
     let entries = ["name", "namespace"].into_iter().filter_map(|key| {
         let value = metadata.get(key)?;
-        Some((key.to_owned(), value.clone()))
+        Some((key.to_owned(), value.into()))
     });
     let mut identity: Map<String, Value> = entries.collect();
-    let labels = metadata.get("labels").and_then(Value::as_object);
+    let labels = metadata.get("labels");
     let own: Map<String, Value> = labels
         .into_iter()
-        .flatten()
+        .flat_map(Json::fields)
         .filter(|(key, _)| key.starts_with(OWN_PREFIX))
-        .map(|(key, value)| (key.clone(), value.clone()))
+        .map(|(key, value)| (key.to_owned(), value.into()))
         .collect();
     if !own.is_empty() {
         identity.insert("labels".to_owned(), Value::Object(own));
@@ -74,7 +76,7 @@ mod tests {
             "status": {"conditions": []}
         });
         assert_eq!(
-            kept(&observed),
+            kept(&observed.into()),
             json!({
                 "apiVersion": "gpu.platform.acme.io/v1alpha1",
                 "kind": "SpotPool",

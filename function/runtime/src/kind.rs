@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
 use crate::composite::Composite;
+use crate::json::Json;
 use crate::request::Request;
 use crate::response::Response;
 
@@ -36,7 +35,7 @@ pub struct GroupKind {
 pub struct Kinds(pub &'static [&'static dyn Kind]);
 
 impl GroupKind {
-    fn is_of(self, composite: &Value) -> bool {
+    fn is_of(self, composite: &Json<'_>) -> bool {
         let (group, kind) = of(composite);
         group == self.group && kind == self.kind
     }
@@ -50,7 +49,7 @@ impl fmt::Display for GroupKind {
 
 impl Kinds {
     /// The kind of a composite; none if the function does not serve it.
-    pub fn of(self, composite: &Value) -> Option<&'static dyn Kind> {
+    pub fn of(self, composite: &Json<'_>) -> Option<&'static dyn Kind> {
         let known = |kind: &&&dyn Kind| kind.group_kinds().iter().any(|g| g.is_of(composite));
         self.0.iter().find(known).copied()
     }
@@ -88,13 +87,8 @@ impl fmt::Display for Kinds {
 }
 
 /// The API group and the kind of an object.
-fn of(object: &Value) -> (&str, &str) {
-    let text = |field: &str| {
-        object
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
+fn of<'a>(object: &'a Json<'_>) -> (&'a str, &'a str) {
+    let text = |field: &str| object.get(field).and_then(Json::as_str).unwrap_or_default();
     let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
     (group, text("kind"))
 }

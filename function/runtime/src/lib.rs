@@ -45,7 +45,7 @@
 //! }
 //!
 //! let vision = json!({"apiVersion": "example.org/v1", "kind": "Team", "metadata": {"name": "vision"}});
-//! let call = Request { composite: Some(vision), ..Request::default() };
+//! let call = Request { composite: Some(vision.into()), ..Request::default() };
 //! let desired = Kinds(&[&Team]).render(&call).desired.unwrap();
 //! assert_eq!(desired.resources["namespace"].object["metadata"]["name"], "vision");
 //! ```
@@ -54,6 +54,7 @@ pub mod composite;
 pub mod connection;
 pub mod desired;
 pub mod input;
+pub mod json;
 pub mod keep;
 pub mod kind;
 pub mod message;

@@ -1,6 +1,6 @@
 //! An observed resource: a managed resource of any provider, or an object of Kubernetes itself.
 
-use serde_json::{Map, Value};
+use crate::json::{Json, Object};
 
 /// Crossplane's annotation with the resource's id in the external system.
 pub const EXTERNAL_NAME: &str = "crossplane.io/external-name";
@@ -65,36 +65,36 @@ pub struct Controller<'a> {
 
 /// The name of a composed resource; none if it is not observed, or has no name yet. Crossplane cannot
 /// rename a resource, so the function desires an observed one under its own name.
-pub fn given_name(observed: Option<&Value>) -> Option<&str> {
+pub fn given_name<'a>(observed: Option<&'a Json<'a>>) -> Option<&'a str> {
     let name = ObservedObject::new(observed?).name();
     (!name.is_empty()).then_some(name)
 }
 
 /// An observed resource.
 #[derive(Clone, Copy, Debug)]
-pub struct ObservedObject<'a>(&'a Value);
+pub struct ObservedObject<'a>(&'a Json<'a>);
 
 impl<'a> ObservedObject<'a> {
     /// Wraps an observed resource.
-    pub fn new(observed: &'a Value) -> Self {
+    pub fn new(observed: &'a Json<'a>) -> Self {
         Self(observed)
     }
 
     /// The kind; empty if it is missing.
     pub fn kind(self) -> &'a str {
-        let kind = self.0.get("kind").and_then(Value::as_str);
+        let kind = self.0.get("kind").and_then(Json::as_str);
         kind.unwrap_or_default()
     }
 
     /// The value of `metadata.name`; empty if it is missing.
     pub fn name(self) -> &'a str {
-        let name = self.part("metadata", "name");
-        name.and_then(Value::as_str).unwrap_or_default()
+        let name = self.0.at(&["metadata", "name"]);
+        name.and_then(Json::as_str).unwrap_or_default()
     }
 
     /// The resource's id in the external system; none until it is known.
     pub fn external_name(self) -> Option<&'a str> {
-        let annotations = self.part("metadata", "annotations")?;
+        let annotations = self.0.at(&["metadata", "annotations"])?;
         annotations
             .get(EXTERNAL_NAME)?
             .as_str()
@@ -103,16 +103,17 @@ impl<'a> ObservedObject<'a> {
 
     /// The label with this key; none if it is missing or empty.
     pub fn label(self, key: &str) -> Option<&'a str> {
-        let labels = self.part("metadata", "labels")?;
+        let labels = self.0.at(&["metadata", "labels"])?;
         labels.get(key)?.as_str().filter(|value| !value.is_empty())
     }
 
     /// The object that controls this one: the owner reference with `controller: true`.
     pub fn controller(self) -> Option<Controller<'a>> {
-        let owners = self.part("metadata", "ownerReferences")?.as_array()?;
+        let owners = self.0.at(&["metadata", "ownerReferences"])?.as_list()?;
         let mut owners = owners.iter();
-        let owner = owners.find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
-        let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        let owner =
+            owners.find(|owner| owner.get("controller").and_then(Json::as_bool) == Some(true))?;
+        let text = |field| owner.get(field).and_then(Json::as_str).unwrap_or_default();
         Some(Controller {
             kind: text("kind"),
             name: text("name"),
@@ -122,15 +123,15 @@ impl<'a> ObservedObject<'a> {
 
     /// Whether the resource is being deleted.
     pub fn deleting(self) -> bool {
-        self.part("metadata", "deletionTimestamp").is_some()
+        self.0.at(&["metadata", "deletionTimestamp"]).is_some()
     }
 
     /// The condition of this type.
     pub fn condition(self, type_: &str) -> Option<Observed<'a>> {
-        let conditions = self.part("status", "conditions")?.as_array()?;
+        let conditions = self.0.at(&["status", "conditions"])?.as_list()?;
         conditions
             .iter()
-            .filter_map(Value::as_object)
+            .filter_map(Json::as_object)
             .map(typed)
             .find(|(of, _)| *of == type_)
             .map(|(_, observed)| observed)
@@ -157,25 +158,20 @@ impl<'a> ObservedObject<'a> {
             && self.holds(SYNCED)
             && self.failing(LAST_ASYNC_OPERATION).is_none()
     }
-
-    /// A field of a field. `Value::pointer` is not used because it copies the keys.
-    fn part(self, outer: &str, inner: &str) -> Option<&'a Value> {
-        self.0.get(outer)?.get(inner)
-    }
 }
 
 /// The type of a condition, and the condition. The function asks for a hundred conditions in a call.
 /// One pass over the fields needs fewer comparisons of keys than a search for each field.
-fn typed(condition: &Map<String, Value>) -> (&str, Observed<'_>) {
+fn typed<'a>(condition: &'a Object<'_>) -> (&'a str, Observed<'a>) {
     let mut type_ = "";
     let mut observed = Observed {
         status: Status::Unknown,
         reason: "",
         message: "",
     };
-    for (field, value) in condition {
+    for (field, value) in condition.iter() {
         let text = value.as_str().unwrap_or_default();
-        match field.as_str() {
+        match field {
             "type" => type_ = text,
             "status" => observed.status = Status::of(text),
             "reason" => observed.reason = text,
@@ -189,14 +185,14 @@ fn typed(condition: &Map<String, Value>) -> (&str, Observed<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn with(conditions: &[(&str, &str)]) -> Value {
+    fn with(conditions: &[(&str, &str)]) -> Json<'static> {
         let conditions: Vec<Value> = conditions
             .iter()
             .map(|(type_, status)| json!({"type": type_, "status": status}))
             .collect();
-        json!({"status": {"conditions": conditions}})
+        json!({"status": {"conditions": conditions}}).into()
     }
 
     #[test]
@@ -214,8 +210,8 @@ mod tests {
 
     #[test]
     fn a_resource_that_is_being_deleted_is_not_ready() {
-        let mut resource = with(&[("Ready", "True"), ("Synced", "True")]);
+        let mut resource = Value::from(&with(&[("Ready", "True"), ("Synced", "True")]));
         resource["metadata"] = json!({"deletionTimestamp": "2026-11-20T10:00:00Z"});
-        assert!(!ObservedObject::new(&resource).is_ready());
+        assert!(!ObservedObject::new(&resource.into()).is_ready());
     }
 }

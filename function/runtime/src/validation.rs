@@ -8,7 +8,9 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, PatternOptions, ValidationError, Validator};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::json::Json;
 
 /// A field and its problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,6 +137,12 @@ impl<T: JsonSchema + DeserializeOwned> Schema<T> {
         }
         T::deserialize(value).map_err(|error| Violation::new(root, error.to_string()).into())
     }
+}
+
+/// What was given for a schema to validate. Nothing counts as an empty object, so the schema names each
+/// field that is required.
+pub fn given(found: Option<&Json<'_>>) -> Value {
+    found.map_or_else(|| Value::Object(Map::new()), Value::from)
 }
 
 fn compile<T: JsonSchema>() -> Result<Validator, String> {

@@ -16,7 +16,7 @@ use crate::encode::response::{Answer, response};
 /// Decides as of `now`, passes the decision to `observe`, and returns the response.
 pub fn answer(
     kinds: Kinds,
-    mut call: Call,
+    mut call: Call<'_>,
     now: Timestamp,
     observe: impl FnOnce(&Request, &Response),
 ) -> Answer {

@@ -205,20 +205,20 @@ impl World {
         }
     }
 
-    fn request(&mut self, which: usize) -> Request {
+    fn request(&mut self, which: usize) -> Request<'static> {
         let user = self.user.read(self.now, &mut self.dice);
         let workspace = &mut self.workspaces[which];
         let xr = workspace.xr.read(self.now, &mut self.dice);
         let observed = workspace.observed();
         Request {
             policy: Some(policy()),
-            composite: Some(xr),
+            composite: Some(xr.into()),
             observed: observed
-                .map(|pool| BTreeMap::from([("pool".to_owned(), pool)]))
+                .map(|pool| BTreeMap::from([("pool".to_owned(), pool.into())]))
                 .unwrap_or_default(),
             required: [
-                ("catalogue".to_owned(), vec![catalogue()]),
-                ("dev-user".to_owned(), vec![user]),
+                ("catalogue".to_owned(), vec![catalogue().into()]),
+                ("dev-user".to_owned(), vec![user.into()]),
             ]
             .into(),
             others_decide_readiness: false,
@@ -256,13 +256,16 @@ impl World {
         }
         let user = self.user.read(self.now, &mut self.dice);
         let (now, dice) = (self.now, &mut self.dice);
-        let found = self.workspaces.iter_mut().map(|w| w.xr.read(now, dice));
+        let found = self
+            .workspaces
+            .iter_mut()
+            .map(|w| w.xr.read(now, dice).into());
         let request = Request {
             policy: Some(json!({
                 "apiVersion": "workspace.fn.platform.acme.io/v1alpha1",
                 "kind": "DevUserPolicy", "behaviourVersion": "v2", "budgets": {},
             })),
-            composite: Some(user),
+            composite: Some(user.into()),
             required: [
                 ("homes".to_owned(), Vec::new()),
                 ("workspaces".to_owned(), found.collect()),

@@ -264,12 +264,13 @@ pub fn parse(request: Value) -> RunFunctionRequest {
 
 /// What the function answers.
 pub fn answer(request: &RunFunctionRequest) -> RunFunctionResponse {
-    let call = Call::read(&request.encode_to_vec(), KINDS).unwrap();
+    let encoded = request.encode_to_vec();
+    let call = Call::read(&encoded, KINDS).unwrap();
     received(&answer_of(request, call))
 }
 
 /// What the function answers to a request, of which `call` is the read form.
-pub fn answer_of(request: &RunFunctionRequest, call: Call) -> Answer {
+pub fn answer_of(request: &RunFunctionRequest, call: Call<'_>) -> Answer {
     answer::answer(kinds_for(request), call, now(), |_, _| {})
 }
 

@@ -2,6 +2,7 @@
 
 use crate::case::own_names::is_own;
 use function_gpu_workspace::kinds::render;
+use function_runtime::json::Json;
 use function_runtime::request::Request;
 use function_runtime::response::Response;
 use serde_json::{Map, Value};
@@ -14,12 +15,15 @@ pub fn answer(request: &Value) -> Response {
     render(&read(request))
 }
 
-fn read(request: &Value) -> Request {
+fn read(request: &Value) -> Request<'static> {
     let sight = Sight(request);
     let answers = request.get("requiredResources").and_then(Value::as_object);
     let found = |name: &String| {
         let found = sight.found(name).unwrap_or_default();
-        (name.clone(), found.into_iter().cloned().collect())
+        (
+            name.clone(),
+            found.into_iter().cloned().map(Json::from).collect(),
+        )
     };
     let own = sight.keys().filter(|key| is_own(key));
     Request {
@@ -27,9 +31,9 @@ fn read(request: &Value) -> Request {
             .get("input")
             .filter(|input| !input.is_null())
             .cloned(),
-        composite: request.pointer("/observed/composite/resource").cloned(),
+        composite: (request.pointer("/observed/composite/resource").cloned()).map(Json::from),
         observed: own
-            .filter_map(|key| Some((key.clone(), sight.observed(key)?.clone())))
+            .filter_map(|key| Some((key.clone(), sight.observed(key)?.clone().into())))
             .collect(),
         required: answers.into_iter().flat_map(Map::keys).map(found).collect(),
         others_decide_readiness: false,

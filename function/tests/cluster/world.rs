@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::case::own_names::home_of_pod;
 use function_gpu_workspace::kinds::render;
+use function_runtime::json::Json;
 use function_runtime::request::Request;
 use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::response::{Response, Severity};
@@ -165,7 +166,7 @@ impl World {
         }
     }
 
-    fn request(&self) -> Request {
+    fn request(&self) -> Request<'static> {
         let mut observed = self.objects.clone();
         observed.extend(self.set.clone().map(|set| (SET.to_owned(), set)));
         for (key, name) in &self.composed_homes {
@@ -185,8 +186,10 @@ impl World {
         let whole = namespaced.unwrap_or(legacy);
         Request {
             policy: Some(self.policy.clone()),
-            composite: whole.pointer("/observed/composite/resource").cloned(),
-            observed,
+            composite: (whole.pointer("/observed/composite/resource").cloned()).map(Json::from),
+            observed: (observed.into_iter())
+                .map(|(key, object)| (key, object.into()))
+                .collect(),
             now: case::now(),
             ..Request::default()
         }
@@ -203,7 +206,10 @@ impl World {
                 return Ok(response);
             }
             asked.clone_from(&response.requirements);
-            let found = asked.iter().map(|r| (r.name.clone(), self.objects_of(r)));
+            let found = asked.iter().map(|r| {
+                let found = self.objects_of(r).into_iter().map(Json::from);
+                (r.name.clone(), found.collect())
+            });
             request.required = found.collect();
         }
         Err("the requirements do not become stable".to_owned())

@@ -91,7 +91,8 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
     let Some(request) = parsed else {
         return Ok(Kind::Unsendable);
     };
-    let call = match Call::read(&request.encode_to_vec(), KINDS) {
+    let encoded = request.encode_to_vec();
+    let call = match Call::read(&encoded, KINDS) {
         Ok(call) => call,
         Err(_) if is_thorough => {
             return broken("reading", "the SDK reads more").map(|()| Kind::Unsendable);

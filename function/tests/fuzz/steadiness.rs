@@ -18,7 +18,8 @@ use crate::oracle::{MESSAGE_LIMIT, Outcome, broken, received};
 pub fn over_the_wire(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Outcome {
     let bytes = request.encode_to_vec();
     let again = RunFunctionRequest::decode(bytes.as_slice()).unwrap();
-    let Ok(call) = Call::read(&again.encode_to_vec(), KINDS) else {
+    let encoded = again.encode_to_vec();
+    let Ok(call) = Call::read(&encoded, KINDS) else {
         return broken("service", "cannot read what the SDK reads");
     };
     let answered = encode(&case::answer_of(&again, call));

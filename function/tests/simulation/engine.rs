@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use function_gpu_workspace::kinds::render;
+use function_runtime::json::Json;
 use function_runtime::request::Request;
 use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::response::{Response, Severity};
@@ -64,8 +65,10 @@ impl Engine for InProcess {
         let mut asked: Option<Vec<Requirement>> = None;
         let mut request = Request {
             policy: Some(call.policy.clone()).filter(|policy| !policy.is_null()),
-            composite: Some(call.xr.clone()),
-            observed: call.observed.clone(),
+            composite: Some(call.xr.clone().into()),
+            observed: (call.observed.clone().into_iter())
+                .map(|(key, object)| (key, object.into()))
+                .collect(),
             required: fetch(&self.remembered, &call.cluster),
             ..Request::default()
         };
@@ -77,11 +80,11 @@ impl Engine for InProcess {
                 .any(|e| e.severity == Severity::Fatal);
             let required = response.requirements.clone();
             if is_fatal || asked.as_ref() == Some(&required) {
-                return Ok(self.done(response, request));
+                return Ok(self.done(response, &request));
             }
             let found = fetch(&required, &call.cluster);
             if round == 0 && found == request.required {
-                return Ok(self.done(response, request));
+                return Ok(self.done(response, &request));
             }
             request.required = found;
             asked = Some(required);
@@ -91,9 +94,14 @@ impl Engine for InProcess {
 }
 
 impl InProcess {
-    fn done(&mut self, response: Response, request: Request) -> Rendered {
+    fn done(&mut self, response: Response, request: &Request<'_>) -> Rendered {
         self.remembered.clone_from(&response.requirements);
-        let required = request.required.into_values().flatten().collect();
+        let required = request
+            .required
+            .values()
+            .flatten()
+            .map(Value::from)
+            .collect();
         rendered(response, required)
     }
 }
@@ -131,7 +139,7 @@ fn rendered(response: Response, required: Vec<Value>) -> Rendered {
 }
 
 /// The objects that Crossplane finds for requirements.
-fn fetch(required: &[Requirement], cluster: &[Value]) -> BTreeMap<String, Vec<Value>> {
+fn fetch(required: &[Requirement], cluster: &[Value]) -> BTreeMap<String, Vec<Json<'static>>> {
     let matches = |requirement: &Requirement, object: &&Value| {
         let is = |pointer, wanted: &str| text(object, pointer) == Some(wanted);
         is("/apiVersion", requirement.api_version)
@@ -160,7 +168,10 @@ fn fetch(required: &[Requirement], cluster: &[Value]) -> BTreeMap<String, Vec<Va
     };
     let find = |requirement: &Requirement| {
         let found = cluster.iter().filter(|object| matches(requirement, object));
-        (requirement.name.clone(), found.cloned().collect())
+        (
+            requirement.name.clone(),
+            found.cloned().map(Json::from).collect(),
+        )
     };
     required.iter().map(find).collect()
 }

@@ -2,6 +2,7 @@
 
 use api::dev_user::{SubjectKind, UserAccess};
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
 use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
 use k8s_openapi::Resource as _;
@@ -25,7 +26,7 @@ pub const SUSPENDED: &str =
 pub fn is_suspended(request: &Request) -> bool {
     let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
     let suspended = spec.and_then(|spec| spec.get("suspended"));
-    suspended.and_then(Value::as_bool) == Some(true)
+    suspended.and_then(Json::as_bool) == Some(true)
 }
 
 /// Whether a composed resource with this composition resource name gives somebody permissions.

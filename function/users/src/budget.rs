@@ -21,7 +21,6 @@ use function_workspace::labels::API_VERSION;
 use function_workspace::memory;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::Deserialize;
 
 use kept::{Deleted, Kept};
 use workspace::Workspace;
@@ -38,7 +37,7 @@ pub const SETTLES: SignedDuration = SignedDuration::from_secs(5);
 /// The state of the budget that the last call wrote.
 pub fn previous(request: &Request) -> Option<BudgetStatus> {
     let user = request.composite.as_ref()?;
-    BudgetStatus::deserialize(user.pointer("/status/budget")?).ok()
+    user.pointer("/status/budget")?.read().ok()
 }
 
 /// Asks Crossplane for the workspaces whose cost counts towards the budget.

@@ -9,10 +9,10 @@
 use std::collections::BTreeMap;
 
 use api::policy::BehaviourVersion;
+use function_runtime::json::Json;
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use crate::objects::User;
 use crate::resource_names;
@@ -117,7 +117,7 @@ fn state(request: &Request, definition: &str) -> State {
     }
 }
 
-fn known_from(definition: &Value) -> Option<Timestamp> {
+fn known_from(definition: &Json<'_>) -> Option<Timestamp> {
     let created = definition.pointer("/metadata/creationTimestamp")?;
     let created: Timestamp = created.as_str()?.parse().ok()?;
     created.checked_add(KNOWN_AFTER).ok()

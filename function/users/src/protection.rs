@@ -2,9 +2,9 @@
 
 use api::dev_user::DevUserPolicy;
 use api::home::HomeOnDelete;
+use function_runtime::json::Json;
 use function_runtime::request::Request;
 use function_runtime::requirement::{Requirement, Selector};
-use serde_json::Value;
 
 const HOMES: &str = "homes";
 
@@ -54,7 +54,7 @@ pub fn contents(request: &Request) -> Contents {
     let Some(found) = request.required.get(HOMES) else {
         return Contents::Unknown;
     };
-    let name = |object: &Value| Some(object.pointer("/metadata/name")?.as_str()?.to_owned());
+    let name = |object: &Json<'_>| Some(object.pointer("/metadata/name")?.as_str()?.to_owned());
     let mut homes: Vec<String> = found.iter().filter_map(name).collect();
     homes.sort();
     Contents::Homes(homes)

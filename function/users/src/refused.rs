@@ -6,6 +6,7 @@ use std::time::Duration;
 use api::dev_user::DevUserStatus;
 use function_runtime::composite::Composite;
 use function_runtime::desired::{Composed, Desired};
+use function_runtime::json::Json;
 use function_runtime::keep;
 use function_runtime::object::ObservedObject;
 use function_runtime::outcome::Refusal;
@@ -76,13 +77,13 @@ pub fn render(request: &Request, composite: Composite<'_>, why: &Refusal) -> Res
 
 /// An observed resource as it must be desired to stay as it is. A Namespace also keeps the labels
 /// of the policy, for example those of Pod Security.
-fn kept(name: &str, observed: &Value) -> Value {
+fn kept(name: &str, observed: &Json<'_>) -> Value {
     let mut kept = keep::kept(observed);
     if name == resource_names::NAMESPACE {
         let labels = observed.pointer("/metadata/labels");
-        let labels = labels.and_then(Value::as_object).into_iter().flatten();
+        let labels = labels.into_iter().flat_map(Json::fields);
         let ours = labels.filter(|(key, _)| !is_of_the_cluster(key));
-        let ours: Map<String, Value> = ours.map(|(k, v)| (k.clone(), v.clone())).collect();
+        let ours: Map<String, Value> = ours.map(|(k, v)| (k.to_owned(), v.into())).collect();
         if !ours.is_empty() {
             kept["metadata"]["labels"] = Value::Object(ours);
         }

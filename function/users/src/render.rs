@@ -9,16 +9,16 @@ use api::dev_user::{DevUserPolicy, DevUserSpec, DevUserStatus, SUBJECT_RULE};
 use api::patterns;
 use function_runtime::composite::Composite;
 use function_runtime::desired::{Composed, Desired};
+use function_runtime::json::Json;
 use function_runtime::keep;
 use function_runtime::object::{ObservedObject, Status, given_name};
 use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::{Response, fields};
-use function_runtime::validation::{Schema, Violation};
+use function_runtime::validation::{Schema, Violation, given};
 use function_workspace::conditions;
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use crate::budget::kept::Deleted;
 use crate::budget::workspace::Workspace;
@@ -66,11 +66,8 @@ fn resolve(
     composite: Composite<'_>,
 ) -> Result<(DevUserPolicy, DevUserSpec), Refusal> {
     let policy = policy::read(request.policy.as_ref()).map_err(|wrong| Refusal::policy(&wrong))?;
-    let none = json!({});
     let spec = request.composite.as_ref().and_then(|xr| xr.get("spec"));
-    let spec = SPEC
-        .read(spec.unwrap_or(&none))
-        .map_err(Refusal::parameters)?;
+    let spec = SPEC.read(&given(spec)).map_err(Refusal::parameters)?;
     check_subjects(&spec)?;
     let name = composite.name();
     let fits = policy.namespace_prefix.len() + name.len() <= LONGEST
@@ -220,7 +217,7 @@ fn next_budget(status: Option<&BudgetStatus>, now: Timestamp) -> Duration {
 }
 
 /// Why a resource is not ready; none if it is.
-fn unready(resource_name: &str, observed: Option<&Value>) -> Option<String> {
+fn unready(resource_name: &str, observed: Option<&Json<'_>>) -> Option<String> {
     let Some(observed) = observed else {
         return Some(format!("waiting for Crossplane to make {resource_name}"));
     };
@@ -228,7 +225,7 @@ fn unready(resource_name: &str, observed: Option<&Value>) -> Option<String> {
     let name = object.name();
     match resource_name {
         resource_names::NAMESPACE => {
-            let phase = observed.pointer("/status/phase").and_then(Value::as_str);
+            let phase = observed.pointer("/status/phase").and_then(Json::as_str);
             (phase != Some("Active")).then(|| format!("Namespace {name} is not active"))
         }
         // Kubernetes refuses every object of a quota that its controller has not counted yet.
@@ -255,11 +252,11 @@ fn unready(resource_name: &str, observed: Option<&Value>) -> Option<String> {
 
 /// The first resource of a quota whose use Kubernetes has not counted yet; none if it has counted
 /// all. The quota's status has the bounds before it has the use.
-fn uncounted(quota: &Value) -> Option<&str> {
-    let bounded = quota.pointer("/spec/hard").and_then(Value::as_object);
+fn uncounted<'a>(quota: &'a Json<'_>) -> Option<&'a str> {
+    let bounded = quota.pointer("/spec/hard");
     let counted = quota.pointer("/status/used");
     let is_counted = |resource: &str| counted.is_some_and(|used| used.get(resource).is_some());
-    let bounded = bounded.into_iter().flat_map(|hard| hard.keys());
-    let mut resources = bounded.map(String::as_str);
-    resources.find(|resource| !is_counted(resource))
+    let bounded = bounded.into_iter().flat_map(Json::fields);
+    let resources = bounded.map(|(resource, _)| resource);
+    resources.filter(|resource| !is_counted(resource)).min()
 }

@@ -1,6 +1,5 @@
 //! Reads the catalogue from the `EnvironmentConfigs` that Crossplane fetches for the function.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api::catalogue::{Catalogue, Prices};
@@ -10,7 +9,6 @@ use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::Requirement;
 use function_runtime::validation::{Schema, Violation, Violations};
-use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -75,7 +73,7 @@ pub fn prices(policy: &WorkspacePolicy, request: &Request) -> Option<Prices> {
         let Required::Present(config) = request.required(&part.requirement) else {
             return None;
         };
-        Prices::deserialize(config.get("data")?.get("prices")?).ok()
+        config.at(&["data", "prices"])?.read().ok()
     })
 }
 
@@ -126,18 +124,18 @@ fn read_part(
         Required::Present(config) => config,
     };
     let data = environment_config::data(config).map(|data| provided(data, part, notices));
-    valid(data.as_deref()).map_err(|violations| Unusable::Invalid { name, violations })
+    valid(data.as_ref()).map_err(|violations| Unusable::Invalid { name, violations })
 }
 
 /// The data of a part without the entries that it must not provide.
-fn provided<'a>(data: &'a Value, part: &Part<'_>, notices: &mut Vec<String>) -> Cow<'a, Value> {
+fn provided(mut data: Value, part: &Part<'_>, notices: &mut Vec<String>) -> Value {
     let foreign: Vec<_> = CatalogueEntry::ALL
         .into_iter()
         .filter(|entry| !part.provides.contains(entry) && data.get(entry.field()).is_some())
         .map(CatalogueEntry::field)
         .collect();
-    let Some(fields) = data.as_object().filter(|_| !foreign.is_empty()) else {
-        return Cow::Borrowed(data);
+    let Some(fields) = data.as_object_mut().filter(|_| !foreign.is_empty()) else {
+        return data;
     };
     let paths: Vec<_> = foreign
         .iter()
@@ -150,13 +148,8 @@ fn provided<'a>(data: &'a Value, part: &Part<'_>, notices: &mut Vec<String>) -> 
         paths.join(" and "),
         named(part.provides),
     ));
-    let own = fields
-        .iter()
-        .filter(|(field, _)| !foreign.contains(&field.as_str()));
-    Cow::Owned(
-        own.map(|(field, value)| (field.clone(), value.clone()))
-            .collect(),
-    )
+    fields.retain(|field, _| !foreign.contains(&field.as_str()));
+    data
 }
 
 fn named(entries: &[CatalogueEntry]) -> String {

@@ -5,11 +5,10 @@ use api::lifecycle::WorkspaceLifecycle;
 use api::patterns;
 use api::workspace::{GpuDevWorkspaceStatus, WorkspaceParameters};
 use function_runtime::composite::{Composite, Origin};
+use function_runtime::json::Json;
 use function_runtime::outcome::{Problem, Refusal};
-use function_runtime::validation::{Schema, Violations};
-use serde::Deserialize;
+use function_runtime::validation::{Schema, Violations, given};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use thiserror::Error;
 
 static PARAMETERS: Schema<WorkspaceParameters> = Schema::of("spec.parameters", patterns::message);
@@ -48,8 +47,7 @@ pub fn origin(composite: Composite<'_>) -> Result<Origin, Refusal> {
 /// `spec.parameters`. They are validated here again, because a composite may be older than its
 /// schema.
 pub fn parameters(composite: Composite<'_>) -> Result<WorkspaceParameters, Violations> {
-    let none = json!({});
-    PARAMETERS.read(composite.at(&["spec", "parameters"]).unwrap_or(&none))
+    PARAMETERS.read(&given(composite.at(&["spec", "parameters"])))
 }
 
 /// Whether the claim has placement `Cluster`. It is read even if other parameters are invalid.
@@ -99,7 +97,8 @@ pub fn lifecycle(composite: Composite<'_>) -> WorkspaceLifecycle {
 }
 
 fn wish<T: DeserializeOwned>(composite: Composite<'_>, field: &str) -> Option<T> {
-    T::deserialize(composite.at(&["spec", "parameters", "lifecycle", field])?).ok()
+    let wish = composite.at(&["spec", "parameters", "lifecycle", field])?;
+    wish.read().ok()
 }
 
 /// Whether the claim has a home. It is read even if the parameters are invalid.
@@ -109,7 +108,7 @@ pub fn asks_for_home(composite: Composite<'_>) -> bool {
 
 /// A status of a workspace. A field with an unknown shape, which another version of the
 /// function wrote, counts as unset.
-pub fn status(status: Option<&Value>) -> GpuDevWorkspaceStatus {
+pub fn status(status: Option<&Json<'_>>) -> GpuDevWorkspaceStatus {
     GpuDevWorkspaceStatus {
         phase: field(status, "phase"),
         // It follows from the rest.
@@ -142,31 +141,32 @@ pub fn status(status: Option<&Value>) -> GpuDevWorkspaceStatus {
 
 /// The memory in a record of an earlier version of the function, which had it among the fields for
 /// users.
-fn internal_before(status: &Value) -> Option<InternalStatus> {
+fn internal_before(status: &Json<'_>) -> Option<InternalStatus> {
     let [machines, lifecycle] = ["cost", "lifecycle"].map(|name| status.get(name));
     let homes = machines.and_then(|cost| cost.get("home"));
-    let handled = lifecycle.and_then(|lifecycle| Handled::deserialize(lifecycle).ok());
+    let handled = lifecycle.and_then(|lifecycle| lifecycle.read::<Handled>().ok());
     let internal = InternalStatus {
-        machines: machines.and_then(|cost| Counter::deserialize(cost).ok()),
-        homes: homes.and_then(|cost| Counter::deserialize(cost).ok()),
+        machines: machines.and_then(|cost| cost.read::<Counter>().ok()),
+        homes: homes.and_then(|cost| cost.read::<Counter>().ok()),
         budget_request: field(machines, "request"),
         handled: handled.unwrap_or_default(),
     };
     (internal != InternalStatus::default()).then_some(internal)
 }
 
-fn field<T: DeserializeOwned>(status: Option<&Value>, name: &str) -> Option<T> {
-    T::deserialize(status?.get(name)?).ok()
+fn field<T: DeserializeOwned>(status: Option<&Json<'_>>, name: &str) -> Option<T> {
+    status?.get(name)?.read().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_status_with_an_unknown_phase_keeps_its_image() {
         let written = json!({"phase": "Asleep", "image": {"id": "ami-1", "name": "default"}});
-        let status = status(Some(&written));
+        let status = status(Some(&written.into()));
         assert_eq!(status.phase, None);
         assert_eq!(status.image.unwrap().id, "ami-1");
     }
@@ -177,7 +177,7 @@ mod tests {
             "cost": {"earlierUsd": 1.5, "request": {"usd": 2}, "home": {"since": "2026-11-20T10:00:00Z"}},
             "lifecycle": {"resume": "monday", "stop": "tuesday"},
         });
-        let memory = status(Some(&written)).internal.unwrap();
+        let memory = status(Some(&written.into())).internal.unwrap();
         let earlier = memory
             .machines
             .map(|machines| machines.earlier_usd.to_string());
@@ -186,7 +186,10 @@ mod tests {
         assert_eq!(memory.budget_request, None, "it is incomplete");
         assert_eq!(memory.handled.resume.as_deref(), Some("monday"));
         assert_eq!(memory.handled.stop.as_deref(), Some("tuesday"));
-        assert_eq!(status(Some(&json!({"phase": "Ready"}))).internal, None);
+        assert_eq!(
+            status(Some(&json!({"phase": "Ready"}).into())).internal,
+            None
+        );
     }
 
     #[test]

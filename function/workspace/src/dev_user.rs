@@ -2,10 +2,10 @@
 
 use api::policy::WorkspacePolicy;
 use api::workspace::GpuDevWorkspaceStatus;
+use function_runtime::json::Json;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::Requirement;
-use serde_json::Value;
 use thiserror::Error;
 
 use crate::cost::budget;
@@ -28,9 +28,9 @@ pub fn requirement(
 /// Crossplane has not fetched the `DevUser` yet.
 pub fn of<'a>(
     has_keys: bool,
-    request: &'a Request,
+    request: &'a Request<'a>,
     owner: &str,
-) -> Result<Option<&'a Value>, Hold> {
+) -> Result<Option<&'a Json<'a>>, Hold> {
     if !has_keys {
         return Ok(None);
     }
@@ -44,14 +44,14 @@ pub fn of<'a>(
 }
 
 /// The SSH public keys of a `DevUser`.
-pub fn public_keys(user: Option<&Value>) -> Vec<String> {
+pub fn public_keys(user: Option<&Json<'_>>) -> Vec<String> {
     let keys = user.and_then(|user| user.pointer("/spec/publicKeys"));
-    let keys = keys.and_then(Value::as_array).into_iter().flatten();
-    keys.filter_map(Value::as_str).map(str::to_owned).collect()
+    let keys = keys.and_then(Json::as_list).into_iter().flatten();
+    keys.filter_map(Json::as_str).map(str::to_owned).collect()
 }
 
 /// The UID of a `DevUser`.
-pub fn uid(user: Option<&Value>) -> Option<String> {
+pub fn uid(user: Option<&Json<'_>>) -> Option<String> {
     let uid = user?.pointer("/metadata/uid")?.as_str()?;
     Some(uid.to_owned())
 }

@@ -1,7 +1,8 @@
 //! `EnvironmentConfig`s, which hold the catalogue and the platform's limits.
 
+use function_runtime::json::{Json, Object};
 use function_runtime::requirement::{Requirement, Selector};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The kind of the objects.
 pub(crate) const KIND: &str = "EnvironmentConfig";
@@ -18,7 +19,9 @@ pub(crate) fn requirement(requirement: String, config: &str) -> Requirement {
 
 /// The data of an `EnvironmentConfig`; none if it has no entry, for example because the platform team
 /// emptied it by mistake.
-pub(crate) fn data(config: &Value) -> Option<&Value> {
-    let is_empty = |data: &Value| data.is_null() || data.as_object().is_some_and(Map::is_empty);
-    config.get("data").filter(|data| !is_empty(data))
+pub(crate) fn data(config: &Json<'_>) -> Option<Value> {
+    let is_empty =
+        |data: &Json<'_>| data.is_null() || data.as_object().is_some_and(Object::is_empty);
+    let data = config.get("data").filter(|data| !is_empty(data));
+    data.map(Value::from)
 }

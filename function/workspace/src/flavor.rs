@@ -5,8 +5,8 @@ use api::patterns;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
-use function_runtime::validation::{Schema, Violation, Violations};
-use serde_json::{Value, json};
+use function_runtime::validation::{Schema, Violation, Violations, given};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::labels::API_VERSION;
@@ -71,8 +71,7 @@ pub fn of(request: &Request, name: &str) -> Result<WorkspaceFlavorSpec, Hold> {
         Required::Absent => return Err(Unusable::Absent { name }.into()),
         Required::Present(found) => found,
     };
-    let none = json!({});
-    read(found.get("spec").unwrap_or(&none))
+    read(&given(found.get("spec")))
         .map_err(|violations| Unusable::Invalid { name, violations }.into())
 }
 
@@ -158,6 +157,7 @@ impl Problem for Unusable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn flavor() -> Value {
         json!({

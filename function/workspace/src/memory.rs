@@ -8,6 +8,7 @@ use api::record::{RecordedWorkspace, WorkspaceRecord, WorkspaceRecordSpec};
 use api::workspace::GpuDevWorkspaceStatus;
 use function_runtime::composite::{Composite, Origin};
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
 use function_runtime::object::given_name;
 use function_runtime::outcome::Refusal;
 use function_runtime::request::Request;
@@ -129,8 +130,8 @@ pub struct Recorded<'a> {
 
 impl<'a> Recorded<'a> {
     /// Reads a record.
-    pub fn read(record: &'a Value) -> Self {
-        let text = |pointer| record.pointer(pointer).and_then(Value::as_str);
+    pub fn read(record: &'a Json<'a>) -> Self {
+        let text = |pointer| record.pointer(pointer).and_then(Json::as_str);
         let text = |pointer| text(pointer).unwrap_or_default();
         Self {
             origin: Origin {

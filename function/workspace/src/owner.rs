@@ -3,11 +3,11 @@
 use api::policy::{OwnerBinding, WorkspacePolicy};
 use api::workspace::GpuDevWorkspaceStatus;
 use function_runtime::composite::{Composite, Origin};
+use function_runtime::json::Json;
 use function_runtime::outcome::{Hold, Problem, Refusal, Unresolved};
 use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::validation::Violation;
-use serde_json::Value;
 use thiserror::Error;
 
 use crate::claim;
@@ -106,7 +106,7 @@ fn misfit(namespace: &str, label: &str, bound: &str, named: &str, owner: &str) -
     format!("must be {bound}, the owner of namespace {namespace} (its label {label})")
 }
 
-fn namespace(request: &Request) -> Option<&Value> {
+fn namespace<'a>(request: &'a Request<'a>) -> Option<&'a Json<'a>> {
     match request.required(REQUIREMENT) {
         Required::Present(namespace) => Some(namespace),
         Required::Absent | Required::Unresolved => None,
@@ -114,10 +114,10 @@ fn namespace(request: &Request) -> Option<&Value> {
 }
 
 /// The value of the label; empty without the label.
-fn in_label<'a>(binding: &OwnerBinding, namespace: &'a Value) -> &'a str {
+fn in_label<'a>(binding: &OwnerBinding, namespace: &'a Json<'a>) -> &'a str {
     let labels = namespace.pointer("/metadata/labels");
     let value = labels.and_then(|labels| labels.get(&binding.namespace_label));
-    value.and_then(Value::as_str).unwrap_or_default()
+    value.and_then(Json::as_str).unwrap_or_default()
 }
 
 /// Crossplane has not fetched the claim's Namespace, whose label names the owner.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use api::condition::{COMPUTE_READY, SYNCED};
 use api::workspace::Phase;
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
 use function_runtime::object::ObservedObject;
-use serde_json::Value;
 
 use crate::cause::{Cause, Reason};
 use crate::provider_error::ProviderError;
@@ -18,7 +18,7 @@ use crate::report::Report;
 pub fn reported(
     mut report: Report,
     resources: &BTreeMap<String, Composed>,
-    observed: &BTreeMap<String, Value>,
+    observed: &BTreeMap<String, Json<'_>>,
     before: Option<Phase>,
 ) -> Report {
     let part = |name: &String| Fault::of(observed.get(name)?);
@@ -60,7 +60,7 @@ struct Fault<'a> {
 
 impl<'a> Fault<'a> {
     /// The fault of an observed resource; none if it is in order.
-    fn of(observed: &'a Value) -> Option<Self> {
+    fn of(observed: &'a Json<'a>) -> Option<Self> {
         let object = ObservedObject::new(observed);
         let said = match object.failing(SYNCED) {
             _ if object.deleting() => None,
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use api::workspace::GpuDevWorkspaceStatus;
     use function_runtime::response::Condition;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn ready() -> Report {
         Report {
@@ -133,7 +133,7 @@ mod tests {
             };
             ((*name).to_owned(), part)
         };
-        let observed = |(name, part): &(&str, Value)| ((*name).to_owned(), part.clone());
+        let observed = |(name, part): &(&str, Value)| ((*name).to_owned(), part.clone().into());
         let resources = parts.iter().map(composed).collect();
         let observed = parts.iter().map(observed).collect();
         reported(ready(), &resources, &observed, Some(before))

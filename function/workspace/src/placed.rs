@@ -23,7 +23,7 @@ use crate::{claim, limits, memory, owner, suspension};
 #[derive(Clone, Debug)]
 pub struct Claimed<'a> {
     /// The request of this call.
-    pub request: &'a Request,
+    pub request: &'a Request<'a>,
     /// The observed composite.
     pub composite: Composite<'a>,
     /// `spec.parameters`, or the violations in them.
@@ -47,7 +47,11 @@ pub struct Claimed<'a> {
 impl<'a> Claimed<'a> {
     /// Reads the composite of a request. `limits` names the `EnvironmentConfig` with the platform's
     /// limits.
-    pub fn read(request: &'a Request, composite: Composite<'a>, limits: Option<&'a str>) -> Self {
+    pub fn read(
+        request: &'a Request<'a>,
+        composite: Composite<'a>,
+        limits: Option<&'a str>,
+    ) -> Self {
         let previous = memory::previous(request, composite);
         let found = limits::read(limits, request);
         let policy = EffectivePolicy::read(request.policy.as_ref(), &found, &previous);

@@ -209,6 +209,7 @@ impl Collector for Spending {
 mod tests {
     use std::sync::Arc;
 
+    use function_runtime::json::Json;
     use prometheus_client::encoding::text;
     use prometheus_client::registry::Registry;
     use serde_json::json;
@@ -239,9 +240,9 @@ mod tests {
         now: Instant,
     ) {
         let request = Request {
-            composite: Some(json!({
+            composite: Some(Json::from(json!({
                 "metadata": {"name": name, "uid": name, "namespace": "team-vision"},
-            })),
+            }))),
             ..Request::default()
         };
         let cost = cost.map(|(hourly, month)| json!({"hourlyUsd": hourly, "soFarUsd": month}));

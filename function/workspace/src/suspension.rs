@@ -1,7 +1,7 @@
 //! The suspension of an owner.
 
+use function_runtime::json::Json;
 use function_runtime::request::{Request, Required};
-use serde_json::Value;
 
 use crate::cause::{Cause, Reason};
 
@@ -14,7 +14,7 @@ pub fn of(request: &Request, owner: &str) -> Option<Cause> {
     let Required::Present(user) = request.required(DEV_USER) else {
         return None;
     };
-    let suspended = user.pointer("/spec/suspended").and_then(Value::as_bool);
+    let suspended = user.pointer("/spec/suspended").and_then(Json::as_bool);
     (suspended == Some(true)).then(|| {
         let message = format!(
             "DevUser {owner} is suspended: nothing starts for this owner, and their keys are removed; \

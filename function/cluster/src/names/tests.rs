@@ -1,19 +1,21 @@
 use super::*;
+use function_runtime::json::Json;
 use serde_json::json;
 
-const NOTHING: BTreeMap<String, Value> = BTreeMap::new();
+const NOTHING: BTreeMap<String, Json<'static>> = BTreeMap::new();
 
-fn composite(claim: &str, uid: &str) -> Value {
+fn composite(claim: &str, uid: &str) -> Json<'static> {
     json!({
         "metadata": {"name": format!("{claim}-x7k2p"), "uid": uid},
         "spec": {"claimRef": {"namespace": "team-vision", "name": claim}},
     })
+    .into()
 }
 
 fn named(
     claim: &str,
     version: BehaviourVersion,
-    observed: &BTreeMap<String, Value>,
+    observed: &BTreeMap<String, Json<'_>>,
     has_earlier_homes: bool,
 ) -> Names {
     let composite = composite(claim, "5f1f7a0e");
@@ -114,7 +116,7 @@ fn objects_of_an_earlier_version_keep_their_names() {
         (resource_names::HOST_KEYS, object("alice-vision-host-keys")),
         ("cluster-activity-0", object("alice-vision-0-activity")),
     ];
-    let observed = observed.map(|(key, object)| (key.to_owned(), object));
+    let observed = observed.map(|(key, object)| (key.to_owned(), object.into()));
     let names = named(
         "alice-vision",
         BehaviourVersion::V3,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::condition::READY;
 use api::policy::WorkspacePolicy;
 use api::workspace::{GpuDevWorkspaceStatus, HomeStatus, WorkspaceParameters};
+use function_runtime::json::Json;
 use function_runtime::keep;
 use function_runtime::object::ObservedObject;
 use function_runtime::request::Request;
@@ -22,7 +23,7 @@ use crate::{keys, region, resource_names};
 /// The observed resources, and the records of the last call.
 #[derive(Clone, Debug)]
 pub struct Seen<'a> {
-    pub(super) observed: &'a BTreeMap<String, Value>,
+    pub(super) observed: &'a BTreeMap<String, Json<'a>>,
     pub(super) pools: BTreeMap<&'a str, ObservedPool>,
     pub(super) instances: BTreeMap<&'a str, OnDemandInstance<'a>>,
     pub(super) group: Option<Group<'a>>,
@@ -47,7 +48,7 @@ pub struct Closed {
 impl<'a> Seen<'a> {
     /// Reads the observed resources of a request. `previous` is the status that the last call
     /// wrote.
-    pub fn read(request: &'a Request, previous: &'a GpuDevWorkspaceStatus) -> Self {
+    pub fn read(request: &'a Request<'a>, previous: &'a GpuDevWorkspaceStatus) -> Self {
         let observed = &request.observed;
         let mut problems = Problems::default();
         let problems = &mut problems;
@@ -187,7 +188,7 @@ impl<'a> Seen<'a> {
     }
 
     /// An observed resource as it must be desired to stay as it is, but for closed ways in.
-    pub(super) fn kept(&self, name: &str, observed: &Value) -> Value {
+    pub(super) fn kept(&self, name: &str, observed: &Json<'_>) -> Value {
         if name == resource_names::HOME {
             home::held(observed, self.recorded_home)
         } else {

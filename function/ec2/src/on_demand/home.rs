@@ -10,6 +10,7 @@ use api::policy::WorkspacePolicy;
 use api::workspace::HomeStatus;
 use function_runtime::composite::CompositeId;
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
 use function_runtime::keep;
 use function_runtime::object::{EXTERNAL_NAME, ObservedObject};
 use function_runtime::outcome::Refusal;
@@ -72,8 +73,8 @@ impl<'a> Home<'a> {
     /// Reads the home volume and its attachments. `fetched` are the attachments with the label;
     /// `None` until Crossplane has fetched them.
     pub fn read(
-        observed: &'a BTreeMap<String, Value>,
-        fetched: Option<&'a [Value]>,
+        observed: &'a BTreeMap<String, Json<'a>>,
+        fetched: Option<&'a [Json<'a>]>,
         recorded: Option<&'a HomeStatus>,
         problems: &mut Problems,
     ) -> Self {
@@ -324,18 +325,18 @@ fn actions(policy: &WorkspacePolicy, is_recorded: bool) -> &'static [ManagementA
 
 /// Whether the volume stays when its object is deleted: the provider may not delete it. Without
 /// management policies a provider may do everything.
-fn stays(observed: &Value) -> bool {
+fn stays(observed: &Json<'_>) -> bool {
     let policies = observed.pointer("/spec/managementPolicies");
-    let policies = policies.and_then(Value::as_array);
+    let policies = policies.and_then(Json::as_list);
     policies.is_some_and(|policies| {
         policies
             .iter()
-            .all(|action| action != "*" && action != "Delete")
+            .all(|action| !matches!(action.as_str(), Some("*" | "Delete")))
     })
 }
 
 /// A held volume: it is desired as it is observed, with its volume id as external name.
-pub fn held(observed: &Value, recorded: Option<&HomeStatus>) -> Value {
+pub fn held(observed: &Json<'_>, recorded: Option<&HomeStatus>) -> Value {
     let mut volume = keep::kept(observed);
     if let Some(id) = recorded_name(Some(ObservedObject::new(observed)), recorded) {
         volume["metadata"]["annotations"][EXTERNAL_NAME] = json!(id);
@@ -404,7 +405,7 @@ pub fn attachment(
 
 /// The workspace's attachments by label, including those that are no longer composed; `None` until
 /// Crossplane has fetched them.
-pub fn attachments(request: &Request) -> Option<&[Value]> {
+pub fn attachments<'a>(request: &'a Request<'a>) -> Option<&'a [Json<'a>]> {
     request.required.get(ATTACHMENTS).map(Vec::as_slice)
 }
 

@@ -6,9 +6,9 @@
 
 use api::managed::ProviderConfigReference;
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
 use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::on_demand::OnDemandInstance;
@@ -74,10 +74,10 @@ pub fn desired(
 /// # Errors
 ///
 /// The object cannot be written as JSON.
-pub fn stopping(instance: &Value) -> Result<Option<(String, Value)>, Refusal> {
-    let text = |path: &str| instance.pointer(path).and_then(Value::as_str);
+pub fn stopping(instance: &Json<'_>) -> Result<Option<(String, Value)>, Refusal> {
+    let text = |path: &str| instance.pointer(path).and_then(Json::as_str);
     let config = instance.pointer("/spec/providerConfigRef");
-    let config = config.and_then(|config| ProviderConfigReference::deserialize(config).ok());
+    let config = config.and_then(|config| config.read::<ProviderConfigReference>().ok());
     let (Some(id), Some(region), Some(namespace), Some(config)) = (
         id_of(instance),
         text("/spec/forProvider/region"),
@@ -91,7 +91,7 @@ pub fn stopping(instance: &Value) -> Result<Option<(String, Value)>, Refusal> {
 }
 
 /// The id of an observed `Instance`, which may have fields of an unknown shape.
-pub fn id_of(instance: &Value) -> Option<&str> {
+pub fn id_of<'a>(instance: &'a Json<'_>) -> Option<&'a str> {
     instance.pointer("/status/atProvider/id")?.as_str()
 }
 

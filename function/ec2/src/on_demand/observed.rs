@@ -5,10 +5,10 @@ use std::ops::Deref;
 
 use activity_report::{HOST_KEY, REPORT, SETUP};
 use api::condition::READY;
+use function_runtime::json::Json;
 use function_runtime::object::ObservedObject;
 use provider_core::InstanceState;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use crate::finding;
 use crate::on_demand::api::{self as ec2, Initial, Observable};
@@ -46,7 +46,7 @@ impl<'a, P: Observable> Observed<'a, P> {
     /// # Errors
     ///
     /// A field has another type than in the known versions of the provider.
-    pub fn read(resource: &'a Value) -> Result<Self, Unreadable> {
+    pub fn read(resource: &'a Json<'a>) -> Result<Self, Unreadable> {
         Ok(Self {
             object: ObservedObject::new(resource),
             for_provider: part::<P, _>(resource, ["spec", "forProvider"])?,
@@ -62,7 +62,7 @@ impl<'a, P: Observable> Observed<'a, P> {
 
     /// Reads the observed managed resources whose composition resource names begin with `prefix`.
     pub fn read_all(
-        observed: &'a BTreeMap<String, Value>,
+        observed: &'a BTreeMap<String, Json<'a>>,
         prefix: &str,
         problems: &mut Problems,
     ) -> BTreeMap<&'a str, Self> {
@@ -76,8 +76,8 @@ impl<'a, P: Observable> Observed<'a, P> {
     }
 }
 
-fn part<P: Observable, T: for<'de> Deserialize<'de> + Default>(
-    resource: &Value,
+fn part<P: Observable, T: DeserializeOwned + Default>(
+    resource: &Json<'_>,
     path: [&str; 2],
 ) -> Result<T, Unreadable> {
     let read: Option<T> = unreadable::read(resource, &path, P::KIND, "provider-aws-ec2")?;
@@ -104,7 +104,7 @@ pub struct OnDemandInstance<'a>(Observed<'a, ec2::Instance>);
 impl<'a> OnDemandInstance<'a> {
     /// Reads the observed on-demand instances.
     pub fn read_all(
-        observed: &'a BTreeMap<String, Value>,
+        observed: &'a BTreeMap<String, Json<'a>>,
         prefix: &str,
         problems: &mut Problems,
     ) -> BTreeMap<&'a str, Self> {

@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
 use function_runtime::object::ObservedObject;
 use function_runtime::outcome::Refusal;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -65,7 +66,7 @@ struct ResourceReference<'a> {
 /// A `Usage` cannot be written as JSON.
 pub fn usages(
     namespace: &str,
-    observed: &BTreeMap<String, Value>,
+    observed: &BTreeMap<String, Json<'_>>,
     instances: &BTreeMap<&str, OnDemandInstance<'_>>,
     home: &Home<'_>,
 ) -> Result<BTreeMap<String, Value>, Refusal> {
@@ -120,18 +121,18 @@ pub fn usages(
 }
 
 /// Whether a `Usage` may still protect the resource from deletion.
-pub fn is_used(name: &str, observed: &BTreeMap<String, Value>) -> bool {
+pub fn is_used(name: &str, observed: &BTreeMap<String, Json<'_>>) -> bool {
     let usages = resource_names::usage(name, "");
     observed.keys().any(|name| name.starts_with(&usages))
 }
 
 impl<'a> End<'a> {
-    fn of(resource: &'a Value) -> Self {
+    fn of(resource: &'a Json<'a>) -> Self {
         Self {
             api_version: api::API_VERSION,
             kind: resource
                 .get("kind")
-                .and_then(Value::as_str)
+                .and_then(Json::as_str)
                 .unwrap_or_default(),
             resource_ref: ResourceReference {
                 name: ObservedObject::new(resource).name(),

@@ -3,10 +3,9 @@
 use api::condition::{self, Condition, ConditionStatus, LAUNCHED, READY, SYNCED};
 use api::home::HomeOnDelete;
 use api::pool::{PoolInstance, SpotPoolParameters, SpotPoolStatus};
+use function_runtime::json::Json;
 use function_runtime::object::ObservedObject;
 use provider_core::{ErrorClass, InstanceState};
-use serde::Deserialize;
-use serde_json::Value;
 
 use crate::finding;
 use crate::prices::HomeVolume;
@@ -38,12 +37,12 @@ impl ObservedPool {
     /// # Errors
     ///
     /// The spec cannot be read. It may have a home that the function does not see.
-    pub fn read(pool: &Value) -> Result<Self, Unreadable> {
+    pub fn read(pool: &Json<'_>) -> Result<Self, Unreadable> {
         let object = ObservedObject::new(pool);
         let parameters = unreadable::read(pool, &["spec", "forProvider"], KIND, PROVIDER)?;
         let status = match pool.get("status") {
             None => Ok(SpotPoolStatus::default()),
-            Some(status) => SpotPoolStatus::deserialize(status),
+            Some(status) => status.read(),
         };
         Ok(Self {
             name: object.name().to_owned(),

@@ -8,6 +8,7 @@ use api::pool::{
     PoolImage, PoolInstance, PoolReplace, PoolSize, PoolSsh, SpotPoolParameters, SpotPoolSpec,
 };
 use api::{POOL_GROUP, VERSION};
+use function_runtime::json::Json;
 use function_runtime::outcome::Refusal;
 use function_runtime::resource_names::hashed;
 use function_workspace::bastion::Sources;
@@ -172,7 +173,7 @@ pub fn end(pool: &mut Value, at: Option<Timestamp>) {
 }
 
 /// The end in an observed pool; none without one.
-pub fn ends_at(pool: &Value) -> Option<Timestamp> {
+pub fn ends_at(pool: &Json<'_>) -> Option<Timestamp> {
     let at = pool.pointer("/spec/forProvider/endsAt")?;
     at.as_str()?.parse().ok()
 }

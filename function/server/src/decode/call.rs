@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use function_runtime::json::Json;
 use function_runtime::kind::{Kind, Kinds};
 use function_runtime::request::Request;
 use function_sdk_rust::proto::v1::{Ready, RequestMeta, Resource, RunFunctionRequest, State};
@@ -17,7 +18,7 @@ use crate::decode::protobuf::{self, Content, Fields, Malformed, once};
 
 /// A decoded call. prost reads the parts that the response repeats.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Call {
+pub struct Call<'a> {
     /// The metadata. The response repeats the tag.
     pub meta: Option<RequestMeta>,
     /// The desired state of earlier steps of the pipeline.
@@ -25,28 +26,30 @@ pub struct Call {
     /// The context that the steps of the pipeline share.
     pub context: Option<Struct>,
     /// The request for the decision.
-    pub request: Request,
+    pub request: Request<'a>,
 }
 
-impl Call {
+impl<'a> Call<'a> {
     /// Reads an encoded `RunFunctionRequest`. Only the composed resources of the composite's kind
     /// are read. Unknown fields are ignored.
     ///
     /// # Errors
     ///
     /// The bytes are not a request, or objects nest too deep. The text of prost names the place.
-    pub fn read(encoded: &[u8], kinds: Kinds) -> Result<Self, String> {
+    pub fn read(encoded: &'a [u8], kinds: Kinds) -> Result<Self, String> {
         if let Ok(call) = Self::read_once(encoded, kinds) {
             return Ok(call);
         }
         // A message may come in parts, which a reader must merge. prost does that.
         let merged = RunFunctionRequest::decode(encoded).map_err(|e| e.to_string())?;
-        Self::read_once(&merged.encode_to_vec(), kinds)
+        let encoded = merged.encode_to_vec();
+        let call = Call::read_once(&encoded, kinds);
+        call.map(Call::into_owned)
             .map_err(|_| "an object cannot be read".to_owned())
     }
 
     /// Reads a request in which each field occurs at most once.
-    fn read_once(encoded: &[u8], kinds: Kinds) -> Result<Self, Malformed> {
+    fn read_once(encoded: &'a [u8], kinds: Kinds) -> Result<Self, Malformed> {
         let mut sent = Sent::default();
         let mut fields = Fields::of(encoded);
         while let Some(field) = fields.next_field()? {
@@ -63,6 +66,15 @@ impl Call {
         }
         sent.call(kinds)
     }
+
+    fn into_owned(self) -> Call<'static> {
+        Call {
+            meta: self.meta,
+            desired: self.desired,
+            context: self.context,
+            request: self.request.into_owned(),
+        }
+    }
 }
 
 /// The fields of a request, still encoded.
@@ -76,8 +88,8 @@ struct Sent<'a> {
     required: Vec<&'a [u8]>,
 }
 
-impl Sent<'_> {
-    fn call(self, kinds: Kinds) -> Result<Call, Malformed> {
+impl<'a> Sent<'a> {
+    fn call(self, kinds: Kinds) -> Result<Call<'a>, Malformed> {
         let desired = self.desired.map(decode).transpose()?;
         let observed = self
             .observed
@@ -109,7 +121,7 @@ impl Sent<'_> {
 /// composite may come after them.
 #[derive(Default)]
 struct Observed<'a> {
-    composite: Option<Value>,
+    composite: Option<Json<'a>>,
     resources: Vec<&'a [u8]>,
 }
 
@@ -133,7 +145,10 @@ impl<'a> Observed<'a> {
     }
 
     /// The composed resources of the composite's kind, by composition resource name.
-    fn resources_of(&self, kind: Option<&dyn Kind>) -> Result<BTreeMap<String, Value>, Malformed> {
+    fn resources_of(
+        &self,
+        kind: Option<&dyn Kind>,
+    ) -> Result<BTreeMap<String, Json<'a>>, Malformed> {
         let mut found = BTreeMap::new();
         for entry in &self.resources {
             let (name, resource) = protobuf::entry(entry)?;
@@ -149,16 +164,17 @@ impl<'a> Observed<'a> {
 
 /// The input of the pipeline's step.
 fn policy(input: &[u8]) -> Result<Value, Malformed> {
-    json::object(input, json::COMPOSED)
+    let policy = json::object(input, json::COMPOSED)?;
+    Ok(Value::from(&policy))
 }
 
 /// A composed resource, or the composite.
-fn composed(resource: &[u8]) -> Result<Option<Value>, Malformed> {
+fn composed(resource: &[u8]) -> Result<Option<Json<'_>>, Malformed> {
     object(resource, json::COMPOSED)
 }
 
 /// The object in a `Resource`.
-fn object(resource: &[u8], skipped: &[&str]) -> Result<Option<Value>, Malformed> {
+fn object<'a>(resource: &'a [u8], skipped: &[&str]) -> Result<Option<Json<'a>>, Malformed> {
     let mut object = None;
     let mut fields = Fields::of(resource);
     while let Some(field) = fields.next_field()? {
@@ -173,7 +189,7 @@ fn object(resource: &[u8], skipped: &[&str]) -> Result<Option<Value>, Malformed>
 }
 
 /// The objects in `Resources`.
-fn items(resources: &[u8]) -> Result<Vec<Value>, Malformed> {
+fn items(resources: &[u8]) -> Result<Vec<Json<'_>>, Malformed> {
     let mut items = Vec::new();
     let mut fields = Fields::of(resources);
     while let Some(field) = fields.next_field()? {

@@ -3,7 +3,8 @@
 //! Some fields of an object's metadata are skipped: they are the largest part of most objects, and
 //! no decision depends on them.
 
-use serde_json::{Map, Number, Value};
+use function_runtime::json::{Json, Object};
+use serde_json::Number;
 
 use crate::decode::protobuf::{self, Content, Fields, Malformed, once};
 
@@ -40,60 +41,62 @@ pub const REQUIRED: &[&str] = &[
 /// # Errors
 ///
 /// The bytes are not such a message, or it nests too deep.
-pub fn object(message: &[u8], skipped: &[&str]) -> Result<Value, Malformed> {
+pub fn object<'a>(message: &'a [u8], skipped: &[&str]) -> Result<Json<'a>, Malformed> {
     fields(message, |key, bytes| match key {
-        "metadata" => metadata(bytes, skipped),
-        _ => value(bytes, LEVELS),
+        "metadata" => metadata(bytes, skipped).map(Some),
+        _ => value(bytes, LEVELS).map(Some),
     })
 }
 
-fn metadata(message: &[u8], skipped: &[&str]) -> Result<Value, Malformed> {
+fn metadata<'a>(message: &'a [u8], skipped: &[&str]) -> Result<Json<'a>, Malformed> {
     let Some((5, Content::Bytes(object))) = kind(message)? else {
         return value(message, LEVELS);
     };
-    let mut entries = Map::new();
-    let mut fields = Fields::of(object);
-    while let Some(bytes) = message_in(&mut fields)? {
-        let (key, bytes) = protobuf::entry(bytes)?;
-        if !skipped.contains(&key) {
-            entries.insert(key.to_owned(), value(bytes, LEVELS - OBJECT)?);
-        }
-    }
-    Ok(entries.into())
+    fields(object, |key, bytes| {
+        let read = (!skipped.contains(&key)).then(|| value(bytes, LEVELS - OBJECT));
+        read.transpose()
+    })
 }
 
+/// Reads an object. `read` reads the value of a field; none if the field is skipped.
 fn fields<'a>(
     message: &'a [u8],
-    read: impl Fn(&str, &'a [u8]) -> Result<Value, Malformed>,
-) -> Result<Value, Malformed> {
-    let mut entries = Map::new();
+    read: impl Fn(&str, &'a [u8]) -> Result<Option<Json<'a>>, Malformed>,
+) -> Result<Json<'a>, Malformed> {
     let mut fields = Fields::of(message);
-    while let Some(bytes) = message_in(&mut fields)? {
+    let mut object = Object::with_capacity(fields.messages());
+    while let Some(bytes) = fields.next_message()? {
         let (key, bytes) = protobuf::entry(bytes)?;
-        entries.insert(key.to_owned(), read(key, bytes)?);
+        if let Some(value) = read(key, bytes)? {
+            object.push(key, value);
+        }
     }
-    Ok(entries.into())
+    Ok(Json::Object(object))
 }
 
-fn value(message: &[u8], levels: u32) -> Result<Value, Malformed> {
+fn value(message: &[u8], levels: u32) -> Result<Json<'_>, Malformed> {
+    // Most values are texts.
+    if let Some((3, text)) = protobuf::only(message) {
+        return Ok(Json::Text(protobuf::text(text)?.into()));
+    }
     Ok(match kind(message)? {
         Some((2, Content::Double(double))) => number(double),
-        Some((3, Content::Bytes(bytes))) => protobuf::text(bytes)?.into(),
-        Some((4, Content::Varint(bit))) => (bit != 0).into(),
+        Some((3, Content::Bytes(bytes))) => Json::Text(protobuf::text(bytes)?.into()),
+        Some((4, Content::Varint(bit))) => Json::Bool(bit != 0),
         Some((5, Content::Bytes(object))) => {
             let inner = levels.checked_sub(OBJECT).ok_or(Malformed);
-            fields(object, |_, bytes| value(bytes, inner?))?
+            fields(object, |_, bytes| value(bytes, inner?).map(Some))?
         }
         Some((6, Content::Bytes(list))) => {
             let inner = levels.checked_sub(LIST).ok_or(Malformed);
-            let mut items = Vec::new();
             let mut fields = Fields::of(list);
-            while let Some(bytes) = message_in(&mut fields)? {
+            let mut items = Vec::with_capacity(fields.messages());
+            while let Some(bytes) = fields.next_message()? {
                 items.push(value(bytes, inner?)?);
             }
-            items.into()
+            Json::List(items)
         }
-        None | Some((1, Content::Varint(_))) => Value::Null,
+        None | Some((1, Content::Varint(_))) => Json::Null,
         Some(_) => return Err(Malformed),
     })
 }
@@ -118,25 +121,13 @@ fn any_kind(message: &[u8]) -> Result<Option<(u64, Content<'_>)>, Malformed> {
     Ok(kind)
 }
 
-/// Reads the next message in field 1: an entry of a map or an item of a list.
-fn message_in<'a>(fields: &mut Fields<'a>) -> Result<Option<&'a [u8]>, Malformed> {
-    while let Some(field) = fields.next_field()? {
-        match field {
-            (1, Content::Bytes(bytes)) => return Ok(Some(bytes)),
-            (1, _) => return Err(Malformed),
-            _ => {}
-        }
-    }
-    Ok(None)
-}
-
 /// Converts a double, the only number type in protobuf's JSON. A whole number becomes an integer.
 /// NaN and infinity, which JSON does not have, become null.
-fn number(double: f64) -> Value {
+fn number(double: f64) -> Json<'static> {
     if double.fract() == 0.0 && double.abs() <= EXACT {
         #[allow(clippy::cast_possible_truncation, reason = "the fraction is zero")]
         let whole = double as i64;
-        return whole.into();
+        return Json::Number(whole.into());
     }
-    Number::from_f64(double).map_or(Value::Null, Value::Number)
+    Number::from_f64(double).map_or(Json::Null, Json::Number)
 }

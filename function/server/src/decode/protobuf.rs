@@ -24,6 +24,8 @@ pub enum Content<'a> {
 
 /// The largest field number in protobuf's encoding.
 const LARGEST: u64 = (1 << 29) - 1;
+/// The key of field 1, if it is a text or a message.
+const FIRST: u8 = 0x0a;
 /// The deepest nesting of groups, as in prost.
 const GROUPS: u32 = 100;
 
@@ -53,6 +55,46 @@ impl<'a> Fields<'a> {
             return Ok(Some((u64::from(key >> 3), Content::Bytes(content))));
         }
         self.any_field()
+    }
+
+    /// Reads the next message in field 1: an entry of a map, or an item of a list.
+    ///
+    /// # Errors
+    ///
+    /// The next bytes are not a field, or field 1 is no message.
+    #[inline]
+    pub fn next_message(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+        if let [FIRST, rest @ ..] = self.0
+            && let Some((content, rest)) = delimited(rest)
+        {
+            self.0 = rest;
+            return Ok(Some(content));
+        }
+        self.any_message()
+    }
+
+    fn any_message(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+        while let Some(field) = self.any_field()? {
+            match field {
+                (1, Content::Bytes(bytes)) => return Ok(Some(bytes)),
+                (1, _) => return Err(Malformed),
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many messages in field 1 follow each other; more may come after other fields.
+    #[inline]
+    pub fn messages(mut self) -> usize {
+        let mut count = 0;
+        while let [FIRST, rest @ ..] = self.0
+            && let Some((_, rest)) = delimited(rest)
+        {
+            self.0 = rest;
+            count += 1;
+        }
+        count
     }
 
     fn any_field(&mut self) -> Result<Option<(u64, Content<'a>)>, Malformed> {
@@ -166,7 +208,7 @@ pub fn only(message: &[u8]) -> Option<(u64, &[u8])> {
 /// The key and the value of an entry that has both in this order, as encoders write it.
 #[inline]
 fn usual_entry(message: &[u8]) -> Option<(&[u8], &[u8])> {
-    let [0x0a, rest @ ..] = message else {
+    let [FIRST, rest @ ..] = message else {
         return None;
     };
     let (key, rest) = delimited(rest)?;

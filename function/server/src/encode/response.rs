@@ -38,7 +38,7 @@ impl From<RunFunctionResponse> for Answer {
 }
 
 /// The protocol's response: the desired state and the context of earlier steps, and this decision.
-pub fn response(decision: Response, call: Call) -> Answer {
+pub fn response(decision: Response, call: Call<'_>) -> Answer {
     let request = RunFunctionRequest {
         meta: call.meta,
         ..RunFunctionRequest::default()

@@ -4,15 +4,13 @@
 //! would report a broken function, and users would not learn which object is wrong. The tag of such
 //! a request can still be read, so the response can repeat it.
 
-use function_runtime::kind::Kinds;
 use function_sdk_rust::proto::v1::{RequestMeta, RunFunctionRequest};
 use function_sdk_rust::response::{self, DEFAULT_TTL};
 use prost::Message;
-use prost::bytes::{Buf, BufMut};
+use prost::bytes::{Buf, BufMut, Bytes};
 use tonic::Status;
 use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-use crate::decode::call::Call;
 use crate::encode::protobuf::{CAPACITY, encode};
 use crate::encode::response::Answer;
 
@@ -20,47 +18,31 @@ use crate::encode::response::Answer;
 /// into a larger buffer, several times.
 const REQUEST: usize = 64 * 1024;
 
-/// The codec of the service.
-#[derive(Clone, Copy)]
-pub struct Protocol {
-    /// The kinds that the function serves. The composite's kind decides which composed resources
-    /// are read.
-    pub kinds: Kinds,
-}
+/// The codec of the service. A request stays encoded, because what is read of it borrows its texts.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocol;
 
-/// A received message.
-#[derive(Debug)]
-pub enum Received {
-    /// A request.
-    Request(Box<Call>),
-    /// A request of which only the metadata could be read.
-    Unreadable(Unreadable),
-}
-
-/// A request that cannot be read.
-#[derive(Debug)]
-pub struct Unreadable {
-    meta: Option<RequestMeta>,
-    problem: String,
-}
-
-impl Unreadable {
-    /// The response with a fatal result and the request's tag.
-    pub fn answer(self) -> Answer {
-        let head = RunFunctionRequest {
-            meta: self.meta,
-            ..RunFunctionRequest::default()
-        };
-        let mut answer = response::to(&head, DEFAULT_TTL);
-        let result = response::fatal(&mut answer, self.problem);
-        result.reason = Some("RequestUnreadable".to_owned());
-        answer.into()
-    }
+/// The response to a request that cannot be read: a fatal result, with the request's tag. `error` is
+/// the text of prost.
+///
+/// # Errors
+///
+/// No part of the request can be read, so it is not from Crossplane.
+pub fn unreadable(encoded: &[u8], error: &str) -> Result<Answer, Status> {
+    let head = Head::decode(encoded).map_err(|_| Status::internal(error))?;
+    let head = RunFunctionRequest {
+        meta: head.meta,
+        ..RunFunctionRequest::default()
+    };
+    let mut answer = response::to(&head, DEFAULT_TTL);
+    let result = response::fatal(&mut answer, explanation(error));
+    result.reason = Some("RequestUnreadable".to_owned());
+    Ok(answer.into())
 }
 
 impl Codec for Protocol {
     type Encode = Answer;
-    type Decode = Received;
+    type Decode = Bytes;
     type Encoder = Self;
     type Decoder = Self;
 
@@ -88,21 +70,11 @@ impl Encoder for Protocol {
 }
 
 impl Decoder for Protocol {
-    type Item = Received;
+    type Item = Bytes;
     type Error = Status;
 
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Received>, Status> {
-        let message = buffer.copy_to_bytes(buffer.remaining());
-        let error = match Call::read(&message, self.kinds) {
-            Ok(call) => return Ok(Some(Received::Request(Box::new(call)))),
-            Err(error) => error,
-        };
-        // A message of which no part can be read is not from Crossplane.
-        let head = Head::decode(message).map_err(|_| Status::internal(error.clone()))?;
-        Ok(Some(Received::Unreadable(Unreadable {
-            meta: head.meta,
-            problem: explanation(&error),
-        })))
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
     }
 
     fn buffer_settings(&self) -> BufferSettings {

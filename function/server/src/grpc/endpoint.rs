@@ -12,14 +12,16 @@ use function_runtime::kind::Kinds;
 use function_runtime::{request, response};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use prost::bytes::Bytes;
 use tonic::body::Body;
 use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic::{Code, Request, Response, Status};
 use tower_service::Service;
 
 use crate::answer::answer;
+use crate::decode::call::Call;
 use crate::encode::response::Answer;
-use crate::grpc::codec::{Protocol, Received};
+use crate::grpc::codec::{Protocol, unreadable};
 
 /// A version of the protocol.
 pub trait Package: Send + Sync + 'static {
@@ -108,10 +110,7 @@ impl<P: Package> Service<http::Request<Body>> for Endpoint<P> {
                 let known = format!("{} has the method RunFunction only", P::SERVICE);
                 return Ok(Status::unimplemented(known).into_http());
             }
-            let mut grpc = Grpc::new(Protocol {
-                kinds: function.kinds,
-            })
-            .max_decoding_message_size(limit);
+            let mut grpc = Grpc::new(Protocol).max_decoding_message_size(limit);
             let response = grpc.unary(Called(function), call).await;
             Ok(if is_too_large(&response) {
                 too_large(limit).into_http()
@@ -124,22 +123,27 @@ impl<P: Package> Service<http::Request<Body>> for Endpoint<P> {
 
 struct Called(Function);
 
-impl UnaryService<Received> for Called {
+impl UnaryService<Bytes> for Called {
     type Response = Answer;
     type Future = Ready<Result<Response<Answer>, Status>>;
 
-    fn call(&mut self, call: Request<Received>) -> Self::Future {
-        ready(Ok(Response::new(match call.into_inner() {
-            Received::Request(call) => {
-                let Function {
-                    kinds,
-                    now,
-                    observe,
-                } = self.0;
-                answer(kinds, *call, now.unwrap_or_else(Timestamp::now), observe)
-            }
-            Received::Unreadable(unreadable) => unreadable.answer(),
-        })))
+    fn call(&mut self, call: Request<Bytes>) -> Self::Future {
+        let Function {
+            kinds,
+            now,
+            observe,
+        } = self.0;
+        let encoded = call.into_inner();
+        let answered = match Call::read(&encoded, kinds) {
+            Ok(call) => Ok(answer(
+                kinds,
+                call,
+                now.unwrap_or_else(Timestamp::now),
+                observe,
+            )),
+            Err(error) => unreadable(&encoded, &error),
+        };
+        ready(answered.map(Response::new))
     }
 }
 

@@ -3,13 +3,13 @@
 use api::cost::{CostStatus, Grant, HomeCost, KeptHomes, WorkspaceAccount, WorkspaceKind};
 use api::internal::InternalStatus;
 use function_runtime::composite::Composite;
+use function_runtime::json::Json;
 use function_workspace::claim;
 use function_workspace::cost::budget;
 use function_workspace::cost::ledger::{hours, rounded};
 use function_workspace::cost::month::Month;
 use function_workspace::memory::Recorded;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::Value;
 
 /// A workspace and its cost, from the composite's status or from its record.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub struct Workspace {
 
 impl Workspace {
     /// Returns the workspaces of `owner` among the fetched composites or records, sorted by key.
-    pub fn of(found: &[Value], kind: WorkspaceKind, owner: &str) -> Vec<Self> {
+    pub fn of(found: &[Json<'_>], kind: WorkspaceKind, owner: &str) -> Vec<Self> {
         let read = match kind {
             WorkspaceKind::GpuDevWorkspace => Self::of_composite,
             WorkspaceKind::GpuDevWorkspaceClaim => Self::of_record,
@@ -36,7 +36,7 @@ impl Workspace {
         workspaces
     }
 
-    fn of_composite(found: &Value, owner: &str) -> Option<Self> {
+    fn of_composite(found: &Json<'_>, owner: &str) -> Option<Self> {
         let composite = Composite::new(found);
         let origin = composite.origin()?;
         (claim::recorded_owner(composite) == owner).then(|| {
@@ -50,7 +50,7 @@ impl Workspace {
         })
     }
 
-    fn of_record(found: &Value, owner: &str) -> Option<Self> {
+    fn of_record(found: &Json<'_>, owner: &str) -> Option<Self> {
         let recorded = Recorded::read(found);
         (recorded.owner == owner).then(|| Self {
             key: budget::key(&recorded.origin, &recorded.origin.name),

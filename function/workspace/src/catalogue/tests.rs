@@ -2,9 +2,12 @@ use super::*;
 use serde_json::json;
 
 /// A request with the given `EnvironmentConfigs` as required resources.
-fn answers(configs: &[(&str, Option<Value>)]) -> Request {
+fn answers(configs: &[(&str, Option<Value>)]) -> Request<'static> {
     let answer = |(name, data): &(&str, Option<Value>)| {
-        let found = data.iter().map(|data| json!({"data": data})).collect();
+        let found = data
+            .iter()
+            .map(|data| json!({"data": data}).into())
+            .collect();
         ((*name).to_owned(), found)
     };
     Request {
@@ -103,7 +106,7 @@ fn an_image_in_two_configs_is_refused_and_both_are_named() {
 
 /// A catalogue and a part of another team, which has an entry of every kind. One of them repeats
 /// an entry of the catalogue.
-fn with_a_greedy_part() -> Request {
+fn with_a_greedy_part() -> Request<'static> {
     let first = json!({
         "images": {"us-east-1": {"default": {"id": "ami-1"}}},
         "owners": {"alice": {"publicKeys": ["ssh-ed25519 AAAA alice"]}}

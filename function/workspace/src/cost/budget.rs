@@ -11,7 +11,6 @@ use function_runtime::request::{Request, Required};
 use function_runtime::requirement::{Requirement, Selector};
 use function_runtime::response::Condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::Deserialize;
 
 use crate::cause::{Cause, Reason};
 use crate::cost::ledger::{Ledger, USD_TOLERANCE, hours};
@@ -147,7 +146,7 @@ pub fn read(
             monthly,
             status: user
                 .and_then(|user| user.pointer("/status/budget"))
-                .and_then(|status| BudgetStatus::deserialize(status).ok()),
+                .and_then(|status| status.read().ok()),
         })),
     }
 }

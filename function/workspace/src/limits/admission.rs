@@ -41,6 +41,7 @@ pub fn condition(limits: &WorkspaceLimits, request: &Request) -> Option<Conditio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use function_runtime::json::Json;
     use serde_json::{Value, json};
 
     fn limits(name: Option<&str>) -> WorkspaceLimits {
@@ -50,9 +51,13 @@ mod tests {
         }
     }
 
-    fn found(binding: Option<Value>) -> Request {
+    fn found(binding: Option<Value>) -> Request<'static> {
         Request {
-            required: [(REQUIREMENT.to_owned(), binding.into_iter().collect())].into(),
+            required: [(
+                REQUIREMENT.to_owned(),
+                binding.into_iter().map(Json::from).collect(),
+            )]
+            .into(),
             ..Request::default()
         }
     }

@@ -10,6 +10,7 @@ pub mod tighten;
 use api::duration::duration;
 use api::limits::{LifecycleLimits, WorkspaceLimits};
 use api::patterns;
+use function_runtime::json::Json;
 use function_runtime::object::ObservedObject;
 use function_runtime::outcome::{Hold, Problem};
 use function_runtime::request::{Request, Required};
@@ -72,14 +73,13 @@ pub fn read<'a>(name: Option<&'a str>, request: &Request) -> Result<Option<Limit
     Ok(Some(Limits { name, data }))
 }
 
-fn is_named(found: &Value, name: &str) -> bool {
-    found.get("kind").and_then(Value::as_str) == Some(KIND)
+fn is_named(found: &Json<'_>, name: &str) -> bool {
+    found.get("kind").and_then(Json::as_str) == Some(KIND)
         && ObservedObject::new(found).name() == name
 }
 
-fn valid(data: Option<&Value>) -> Result<WorkspaceLimits, Violations> {
-    let none = json!({});
-    let limits = DATA.read(data.unwrap_or(&none))?;
+fn valid(data: Option<Value>) -> Result<WorkspaceLimits, Violations> {
+    let limits = DATA.read(&data.unwrap_or_else(|| json!({})))?;
     let mut violations = Vec::new();
     let without_a_limit = WorkspaceLimits {
         admission_binding: limits.admission_binding.clone(),
@@ -180,9 +180,13 @@ mod tests {
 
     const NAME: &str = "gpu-workspace-limits";
 
-    fn answer(found: Vec<Value>) -> Request {
+    fn answer(found: Vec<Value>) -> Request<'static> {
         Request {
-            required: [(REQUIREMENT.to_owned(), found)].into(),
+            required: [(
+                REQUIREMENT.to_owned(),
+                found.into_iter().map(Json::from).collect(),
+            )]
+            .into(),
             ..Request::default()
         }
     }
