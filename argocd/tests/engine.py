@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -63,6 +64,18 @@ def assess(config_map: Path, resource: Resource, zone: str = "UTC") -> Health | 
 
 def assess_all(
     config_map: Path, resources: list[Resource], zone: str = "UTC"
+) -> list[Health | None]:
+    """The health of each resource. The program uses one processor only, so one program
+    runs on each processor, with a part of the resources."""
+    size = max(1, -(-len(resources) // (os.cpu_count() or 1)))
+    parts = [resources[at : at + size] for at in range(0, len(resources), size)]
+    with ThreadPoolExecutor() as pool:
+        found = pool.map(lambda part: assess_part(config_map, part, zone), parts)
+        return [health for part in found for health in part]
+
+
+def assess_part(
+    config_map: Path, resources: list[Resource], zone: str
 ) -> list[Health | None]:
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{number}.yaml" for number in range(len(resources))]

@@ -18,7 +18,10 @@ PATIENCE = 60
 def running(
     words: Sequence[str | Path], log: Path, **options: Any
 ) -> Iterator[subprocess.Popen[str]]:
-    """A program, until the block ends. Its output goes into a file."""
+    """A program, until the block ends. Its output goes into a file.
+
+    The test kills the program at the end, because the portal serves for ten seconds
+    more after SIGTERM."""
     with log.open("w") as output:
         process = subprocess.Popen(
             words, stdout=output, stderr=subprocess.STDOUT, text=True, **options
@@ -26,7 +29,7 @@ def running(
         try:
             yield process
         finally:
-            process.terminate()
+            process.kill()
             process.wait(PATIENCE)
 
 

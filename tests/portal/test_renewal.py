@@ -66,6 +66,7 @@ def renewals(provider: Provider) -> list[str]:
     return [form["refresh_token"][0] for form in forms]
 
 
+@pytest.mark.thorough
 def test_the_groups_of_a_person_follow_the_provider_without_signing_in(
     alice: Browser, provider: Provider
 ) -> None:
@@ -145,6 +146,7 @@ def signed_in_again(browser: Browser, provider: Provider) -> Browser:
     return fresh
 
 
+@pytest.mark.thorough
 def test_a_session_that_nobody_uses_ends(
     places: Places, provider: Provider, start: Callable[..., Any], cluster: Cluster
 ) -> None:

@@ -47,6 +47,7 @@ def test_a_provider_killed_between_launch_and_status_write_launches_once(
     assert ec2.groups(platform.namespace) == []
 
 
+@pytest.mark.thorough
 def test_a_lost_answer_of_ec2_does_not_launch_a_second_instance(
     platform: Platform, ec2: Ec2, emulator: Emulator
 ) -> None:
@@ -57,6 +58,7 @@ def test_a_lost_answer_of_ec2_does_not_launch_a_second_instance(
     assert instance["InstanceId"] == status["instanceId"]
 
 
+@pytest.mark.thorough
 def test_restarts_of_function_provider_and_crossplane_change_no_instance(
     platform: Platform, cluster: Cluster, ec2: Ec2, emulator: Emulator
 ) -> None:
@@ -85,6 +87,7 @@ def test_restarts_of_function_provider_and_crossplane_change_no_instance(
     assert "CreateFleet" not in calls and "TerminateInstances" not in calls
 
 
+@pytest.mark.thorough
 def test_a_claim_deleted_while_ec2_is_out_of_reach_is_kept_until_it_is_clean(
     platform: Platform, cluster: Cluster, ec2: Ec2, emulator: Emulator
 ) -> None:

@@ -155,6 +155,7 @@ def test_the_pods_role_serves_where_eks_annotates_the_service_account(
     assert call["parameters"]["RoleArn"] == role(HERE)
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_a_token_in_a_file_opens_another_role(
     pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
@@ -168,6 +169,7 @@ def test_a_token_in_a_file_opens_another_role(
     assert call["parameters"]["RoleSessionName"] == "files"
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_a_token_in_a_secret_opens_a_role(
     pools: Pools, emulator: Emulator, configurations: Configurations
@@ -182,6 +184,7 @@ def test_a_token_in_a_secret_opens_a_role(
     assert asked["WebIdentityToken"] == f"({len(SECRET)} characters withheld)"
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_the_pods_identity_serves_where_eks_associates_it(
     pools: Pools, emulator: Emulator, configurations: Configurations, identity: None
@@ -197,6 +200,7 @@ def test_the_pods_identity_serves_where_eks_associates_it(
     assert emulator.calls().get("AssumeRoleForPodIdentity", 0) >= 2
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_a_proxy_may_sign_instead_of_the_provider(
     pools: Pools, emulator: Emulator, configurations: Configurations
@@ -205,6 +209,7 @@ def test_a_proxy_may_sign_instead_of_the_provider(
     _serves(pools, emulator, reference, None)
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_roles_are_assumed_one_after_the_other(
     pools: Pools, emulator: Emulator, configurations: Configurations

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.alone
 LEASE = "crossplane-leader-election-provider-gpu-spot"
 
 
+@pytest.mark.thorough
 def test_a_standby_takes_over_when_the_leader_leaves(
     cluster: Cluster, namespace: str, ec2: Ec2, two_replicas: None
 ) -> None:

@@ -111,6 +111,7 @@ def test_a_configuration_in_use_is_not_deleted(
     until("the configuration to go", lambda: config() is None)
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_a_pool_deleted_while_ec2_is_unreachable_stays_and_says_so(
     pools: Pools, ec2: Ec2, emulator: Emulator
@@ -193,6 +194,7 @@ def test_the_secret_of_somebody_else_is_not_overwritten(
     pools.delete("pool")
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_a_dashboard_for_crossplane_shows_the_pools(
     cluster: Cluster, pools: Pools

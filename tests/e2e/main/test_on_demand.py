@@ -61,6 +61,7 @@ def test_a_workspace_on_spot_becomes_one_on_demand_without_a_gap(
     assert status["capacityType"] == "OnDemand"
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_a_type_without_capacity_on_demand_is_replaced_by_the_next_one(
     platform: Platform, ec2: Ec2, emulator: Emulator

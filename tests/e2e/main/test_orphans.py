@@ -50,6 +50,7 @@ def test_what_a_pool_left_behind_is_ended_and_everything_else_stays(
     pools.delete("stays")
 
 
+@pytest.mark.thorough
 def test_a_paused_restored_pool_without_its_annotation_keeps_its_instance(
     cluster: Cluster, namespace: str, ec2: Ec2
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_paused_restored_pool_without_its_annotation_keeps_its_instance(
         pools.delete(name)
 
 
+@pytest.mark.thorough
 def test_what_a_deleted_pool_leaves_on_purpose_is_not_swept(
     cluster: Cluster, namespace: str, ec2: Ec2, impatient: None
 ) -> None:

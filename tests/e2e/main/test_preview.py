@@ -35,6 +35,7 @@ WISHES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_the_preview_of_many_workspaces_is_what_happens_to_them(
     platform: Platform, cluster: Cluster, ec2: Ec2, tmp_path: Path

@@ -63,6 +63,7 @@ def test_a_failed_setup_is_no_ready_workspace_and_a_mend_replaces_its_machine(
     until("the first machine to go", alone)
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_a_hostile_console_writes_nothing_of_its_own_into_the_status(
     platform: Platform, emulator: Emulator
@@ -83,6 +84,7 @@ def test_a_hostile_console_writes_nothing_of_its_own_into_the_status(
     assert (software["status"], software["reason"]) == ("False", "SettingUp")
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_the_console_of_an_instance_without_nitro_is_read_too(
     cluster: Cluster, namespace: str, emulator: Emulator
@@ -102,6 +104,7 @@ def test_the_console_of_an_instance_without_nitro_is_read_too(
     assert "UnsupportedOperation" in {call["code"] for call in calls}
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_a_console_is_read_until_the_setup_ends_and_once_a_minute_at_most(
     platform: Platform, emulator: Emulator

@@ -231,6 +231,7 @@ def test_a_reached_quota_is_named_on_the_claim_with_the_limit_to_raise(
     platform.ready("alice")
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 def test_an_idle_pool_asks_ec2_for_nothing_but_the_shared_look(
     platform: Platform, emulator: Emulator, cluster: Cluster
