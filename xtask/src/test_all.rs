@@ -4,15 +4,16 @@
 //! A suite that passed at a commit is not run again at this commit. So a second run continues an
 //! interrupted one, and runs a repaired suite alone. A release requires that all suites passed.
 
+mod lanes;
 mod quick;
 mod record;
 mod suites;
 
 use std::error::Error;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -23,7 +24,7 @@ use local_cluster::{command, interrupt};
 
 pub(crate) use quick::run as run_quick;
 use record::{Record, Revision};
-use suites::{LANES, SUITES, Suite, Turn};
+use suites::{SUITES, Suite, Turn};
 
 use crate::build;
 
@@ -124,29 +125,32 @@ fn test_all(arguments: &Arguments, progress: &Progress) -> Outcome<ExitCode> {
 /// Runs the suites in their turns. A suite that fails keeps no other one from running.
 fn run_in_turn(
     runner: &Runner<'_>,
-    suites: &[&Suite],
+    suites: &[&'static Suite],
     keep: &(dyn Fn(&Record) -> Outcome<()> + Sync),
 ) -> Outcome<()> {
-    let run = |turn: Turn| -> Result<(), String> {
-        for suite in suites.iter().filter(|suite| suite.turn == turn) {
-            if interrupt::requested() {
+    let run = |suite: &'static Suite| -> Result<ControlFlow<()>, String> {
+        if interrupt::requested() {
+            return Ok(ControlFlow::Break(()));
+        }
+        let record = runner.run(suite).map_err(|error| error.to_string())?;
+        // An interrupted suite has neither passed nor failed.
+        if !interrupt::requested() {
+            keep(&record).map_err(|error| error.to_string())?;
+        }
+        Ok(ControlFlow::Continue(()))
+    };
+    let of = |turn: Turn| suites.iter().filter(move |suite| suite.turn == turn);
+    let one_by_one = |turn: Turn| -> Result<(), String> {
+        for suite in of(turn) {
+            if run(suite)?.is_break() {
                 break;
-            }
-            let record = runner.run(suite).map_err(|error| error.to_string())?;
-            // An interrupted suite has neither passed nor failed.
-            if !interrupt::requested() {
-                keep(&record).map_err(|error| error.to_string())?;
             }
         }
         Ok(())
     };
-    run(Turn::First)?;
-    thread::scope(|scope| {
-        let lanes = LANES.map(|turn| scope.spawn(move || run(turn)));
-        let ended = lanes.map(|lane| lane.join().map_err(|_| "a lane panicked".to_owned()));
-        ended.into_iter().try_for_each(|ended| ended?)
-    })?;
-    run(Turn::Alone)?;
+    one_by_one(Turn::First)?;
+    lanes::side_by_side(suites.iter().copied(), &run)?;
+    one_by_one(Turn::Alone)?;
     Ok(())
 }
 

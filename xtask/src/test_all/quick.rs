@@ -1,11 +1,11 @@
 //! `cargo xtask test`: the suites that contributors and CI run.
 //!
 //! The end-to-end suites wait most of their time. So the suites that need no cluster run at the
-//! same time, in a second lane.
+//! same time, in a second lane ([`lanes`]).
 
-use std::error::Error;
+use std::ops::ControlFlow;
 use std::process::{Command, ExitCode};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use local_cluster::cache::Cache;
@@ -13,25 +13,25 @@ use local_cluster::interrupt;
 use local_cluster::progress::Progress;
 
 use super::record::{self, Record, Revision};
-use super::suites::{LANES, SUITES, Suite, Turn};
-use super::{Outcome, Runner};
+use super::suites::{SUITES, Suite};
+use super::{Outcome, Runner, lanes};
 use crate::{build, cargo};
 
 /// The suite that runs before both lanes, because it fails soonest.
 const FIRST: &str = "check";
-/// The suites of the two lanes, in the order in which each lane runs its own ([`Suite::turn`]). Both
-/// lanes take about the same time.
+/// The suites of the two lanes, in the order in which the lanes begin them. The longest come first, so
+/// that both lanes end at about the same time.
 const IN_LANES: [&str; 11] = [
     "main",
     "cluster",
     "unit",
-    "emulator",
-    "conformance",
     "user-data",
-    "workspace",
+    "emulator",
     "portal",
-    "package",
     "argocd",
+    "package",
+    "conformance",
+    "workspace",
     "docs",
 ];
 
@@ -59,7 +59,7 @@ fn test(progress: &Progress) -> Outcome<ExitCode> {
     let mut records = vec![runner.run(suite(FIRST)?)?];
     if records.iter().all(Record::passed) && !interrupt::requested() {
         compile(progress)?;
-        records.extend(side_by_side(&runner)?);
+        records.extend(in_lanes(&runner)?);
     }
     let names = [FIRST].into_iter().chain(IN_LANES);
     let suites: Vec<_> = names.map(suite).collect::<Result<_, _>>()?;
@@ -89,34 +89,24 @@ fn compile(progress: &Progress) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs both lanes at the same time. A lane ends at its first failed suite; the other lane goes on.
-fn side_by_side(runner: &Runner<'_>) -> Outcome<Vec<Record>> {
-    thread::scope(|scope| {
-        let lanes = LANES.map(|turn| scope.spawn(move || lane(runner, turn)));
-        let mut records = Vec::new();
-        for lane in lanes {
-            records.extend(lane.join().map_err(|_| "a lane panicked")??);
-        }
-        Ok(records)
-    })
-}
-
-fn lane(runner: &Runner<'_>, turn: Turn) -> Result<Vec<Record>, String> {
-    let said = |error: Box<dyn Error>| error.to_string();
-    let mut records = Vec::new();
-    for name in IN_LANES {
-        let suite = suite(name).map_err(said)?;
-        if suite.turn != turn {
-            continue;
-        }
-        let record = runner.run(suite).map_err(said)?;
-        let passed = record.passed();
-        records.push(record);
-        if !passed || interrupt::requested() {
-            break;
-        }
-    }
-    Ok(records)
+/// Runs the suites of both lanes. A lane ends at its first failed suite; the other lane goes on.
+fn in_lanes(runner: &Runner<'_>) -> Outcome<Vec<Record>> {
+    let suites: Vec<_> = IN_LANES.into_iter().map(suite).collect::<Result<_, _>>()?;
+    let records = Mutex::new(Vec::new());
+    lanes::side_by_side(suites, &|suite| {
+        let record = runner.run(suite).map_err(|error| error.to_string())?;
+        let goes_on = record.passed() && !interrupt::requested();
+        records
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(record);
+        Ok(if goes_on {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
+    })?;
+    Ok(records.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn suite(name: &str) -> Outcome<&'static Suite> {
@@ -131,6 +121,7 @@ fn in_words(took: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::suites::Turn;
     use super::*;
 
     /// Without this test, a misspelt name would fail only after the build.
@@ -138,7 +129,8 @@ mod tests {
     fn every_suite_of_make_test_exists_and_runs_once() {
         for name in IN_LANES {
             let turn = suite(name).unwrap().turn;
-            assert!(LANES.contains(&turn), "{name} is in no lane");
+            let is_in_lane = matches!(turn, Turn::FirstLane | Turn::SecondLane);
+            assert!(is_in_lane, "{name} is in no lane");
         }
         let mut names = IN_LANES.to_vec();
         names.push(FIRST);

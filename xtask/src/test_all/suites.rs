@@ -25,7 +25,7 @@ pub(super) enum Turn {
     First,
     /// One after the other, beside the second lane.
     FirstLane,
-    /// One after the other, beside the first lane.
+    /// Beside the first lane. When the first lane has run its own suites, both lanes run these.
     SecondLane,
     /// After both lanes, with nothing beside it: it measures how late something ends, kills what
     /// others would wait for, or needs both processors for minutes.
@@ -221,9 +221,6 @@ pub(super) static SUITES: &[Suite] = &[
         Alone,
     ),
 ];
-
-/// The turns whose suites run side by side.
-pub(super) const LANES: [Turn; 2] = [FirstLane, SecondLane];
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,152 @@
+//! Two lanes: suites that run at the same time.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::suites::{Suite, Turn};
+
+/// Runs one suite. It tells whether its lane goes on.
+pub(super) type Run<'a> = dyn Fn(&'static Suite) -> Result<ControlFlow<()>, String> + Sync + 'a;
+
+/// Runs suites in both lanes, until all have run or both lanes have stopped. Suites of another
+/// turn do not run.
+///
+/// # Errors
+///
+/// The first error of a suite that could not run. The other lane goes on until its end.
+pub(super) fn side_by_side(
+    suites: impl IntoIterator<Item = &'static Suite>,
+    run: &Run<'_>,
+) -> Result<(), Box<dyn Error>> {
+    let waiting = Waiting::new(suites);
+    let lane = |next: fn(&Waiting) -> Option<&'static Suite>| -> Result<(), String> {
+        while let Some(suite) = next(&waiting) {
+            if run(suite)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let first = scope.spawn(|| lane(Waiting::for_first));
+        let second = scope.spawn(|| lane(Waiting::for_second));
+        let ended = [first.join(), second.join()];
+        ended
+            .into_iter()
+            .try_for_each(|lane| Ok(lane.map_err(|_| "a lane panicked")??))
+    })
+}
+
+/// The suites that no lane has begun.
+struct Waiting {
+    first: Mutex<VecDeque<&'static Suite>>,
+    second: Mutex<VecDeque<&'static Suite>>,
+}
+
+impl Waiting {
+    fn new(suites: impl IntoIterator<Item = &'static Suite>) -> Self {
+        let (mut first, mut second) = (VecDeque::new(), VecDeque::new());
+        for suite in suites {
+            match suite.turn {
+                Turn::FirstLane => first.push_back(suite),
+                Turn::SecondLane => second.push_back(suite),
+                Turn::First | Turn::Alone => {}
+            }
+        }
+        Self {
+            first: Mutex::new(first),
+            second: Mutex::new(second),
+        }
+    }
+
+    /// The next suite of the first lane. After its own suites, it helps the second lane.
+    fn for_first(&self) -> Option<&'static Suite> {
+        take(&self.first).or_else(|| take(&self.second))
+    }
+
+    /// The next suite of the second lane. It takes none of the first lane's: two of those would
+    /// share a cluster, or the processors that the clusters need.
+    fn for_second(&self) -> Option<&'static Suite> {
+        take(&self.second)
+    }
+}
+
+fn take(suites: &Mutex<VecDeque<&'static Suite>>) -> Option<&'static Suite> {
+    suites
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .pop_front()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::suites::SUITES;
+    use super::*;
+
+    fn names(mut next: impl FnMut() -> Option<&'static Suite>) -> Vec<&'static str> {
+        std::iter::from_fn(|| next().map(|suite| suite.name)).collect()
+    }
+
+    fn of(turn: Turn) -> Vec<&'static str> {
+        let suites = SUITES.iter().filter(|suite| suite.turn == turn);
+        suites.map(|suite| suite.name).collect()
+    }
+
+    #[test]
+    fn the_first_lane_helps_the_second_one_after_its_own_suites() {
+        let waiting = Waiting::new(SUITES);
+        let mut expected = of(Turn::FirstLane);
+        expected.extend(of(Turn::SecondLane));
+        assert_eq!(names(|| waiting.for_first()), expected);
+    }
+
+    #[test]
+    fn the_second_lane_never_runs_a_suite_of_the_first() {
+        let waiting = Waiting::new(SUITES);
+        assert_eq!(names(|| waiting.for_second()), of(Turn::SecondLane));
+    }
+
+    #[test]
+    fn every_suite_of_both_lanes_runs_once() {
+        let ran = Mutex::new(Vec::new());
+        side_by_side(SUITES, &|suite| {
+            ran.lock().unwrap().push(suite.name);
+            Ok(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        let mut ran = ran.into_inner().unwrap();
+        let mut expected = [of(Turn::FirstLane), of(Turn::SecondLane)].concat();
+        ran.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(ran, expected);
+    }
+
+    #[test]
+    fn a_failed_suite_stops_its_lane_only() {
+        let ran = Mutex::new(Vec::new());
+        side_by_side(SUITES, &|suite| {
+            ran.lock().unwrap().push(suite.name);
+            Ok(match suite.turn {
+                Turn::FirstLane => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            })
+        })
+        .unwrap();
+        let ran = ran.into_inner().unwrap();
+        let of_first = of(Turn::FirstLane);
+        assert_eq!(ran.iter().filter(|name| of_first.contains(name)).count(), 1);
+        assert_eq!(ran.len(), 1 + of(Turn::SecondLane).len());
+    }
+
+    #[test]
+    fn a_suite_that_could_not_run_is_an_error() {
+        let error = side_by_side(SUITES, &|suite| match suite.name {
+            "docs" => Err("no make".to_owned()),
+            _ => Ok(ControlFlow::Continue(())),
+        });
+        assert_eq!(error.unwrap_err().to_string(), "no make");
+    }
+}
