@@ -139,18 +139,13 @@ fn run_in_turn(
         }
         Ok(ControlFlow::Continue(()))
     };
-    let of = |turn: Turn| suites.iter().filter(move |suite| suite.turn == turn);
-    let one_by_one = |turn: Turn| -> Result<(), String> {
-        for suite in of(turn) {
-            if run(suite)?.is_break() {
-                break;
-            }
-        }
-        Ok(())
+    let of = |turn: Turn| {
+        let of_turn = suites.iter().filter(move |suite| suite.turn == turn);
+        of_turn.copied()
     };
-    one_by_one(Turn::First)?;
+    lanes::one_by_one(of(Turn::First), &run)?;
     lanes::side_by_side(suites.iter().copied(), &run)?;
-    one_by_one(Turn::Alone)?;
+    lanes::one_by_one(of(Turn::Alone), &run)?;
     Ok(())
 }
 

@@ -1,7 +1,8 @@
-//! Two lanes: suites that run at the same time.
+//! Suites that run one by one, and two lanes of suites that run at the same time.
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::iter;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -22,13 +23,8 @@ pub(super) fn side_by_side(
     run: &Run<'_>,
 ) -> Result<(), Box<dyn Error>> {
     let waiting = Waiting::new(suites);
-    let lane = |next: fn(&Waiting) -> Option<&'static Suite>| -> Result<(), String> {
-        while let Some(suite) = next(&waiting) {
-            if run(suite)?.is_break() {
-                break;
-            }
-        }
-        Ok(())
+    let lane = |next: fn(&Waiting) -> Option<&'static Suite>| {
+        one_by_one(iter::from_fn(|| next(&waiting)), run)
     };
     thread::scope(|scope| {
         let first = scope.spawn(|| lane(Waiting::for_first));
@@ -38,6 +34,23 @@ pub(super) fn side_by_side(
             .into_iter()
             .try_for_each(|lane| Ok(lane.map_err(|_| "a lane panicked")??))
     })
+}
+
+/// Runs suites in their order, until all have run or one stops the others.
+///
+/// # Errors
+///
+/// The error of a suite that could not run. Later suites do not run.
+pub(super) fn one_by_one(
+    suites: impl IntoIterator<Item = &'static Suite>,
+    run: &Run<'_>,
+) -> Result<(), String> {
+    for suite in suites {
+        if run(suite)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The suites that no lane has begun.
@@ -87,7 +100,7 @@ mod tests {
     use super::*;
 
     fn names(mut next: impl FnMut() -> Option<&'static Suite>) -> Vec<&'static str> {
-        std::iter::from_fn(|| next().map(|suite| suite.name)).collect()
+        iter::from_fn(|| next().map(|suite| suite.name)).collect()
     }
 
     fn of(turn: Turn) -> Vec<&'static str> {
