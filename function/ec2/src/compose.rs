@@ -55,7 +55,7 @@ impl Composed {
 }
 
 impl Seen<'_> {
-    /// Holds the workspace: all observed resources stay as they are.
+    /// Holds the workspace: all observed resources stay as they are, but for closed ways in.
     pub fn held(&self, paths: &ClaimPaths) -> Composed {
         let candidates = self.candidates(paths, |_| true, |_| true);
         let choice = replacement::choose_existing(&candidates);
@@ -65,11 +65,7 @@ impl Seen<'_> {
         };
         let chosen = choice.as_ref().map(|choice| choice.target.as_str());
         let holder = chosen.and_then(|name| self.instances.get(name));
-        let open = self
-            .observed
-            .iter()
-            .filter(|(name, _)| !self.is_closed(name));
-        let resources = open.map(|(name, observed)| {
+        let resources = self.open().map(|(name, observed)| {
             let object = self.kept(name, observed);
             let ready = self.is_ready(name, chosen, &target);
             (name.clone(), desired::Composed { object, ready })

@@ -72,7 +72,7 @@ impl Seen<'_> {
         let keeps_home = !deletes || policy.home.on_delete == HomeOnDelete::Retain;
         let mut objects = BTreeMap::new();
         let mut left = Vec::new();
-        for (name, observed) in self.observed {
+        for (name, observed) in self.open() {
             let kept = if let Some(pool) = self.pools.get(name.as_str()) {
                 left.extend(pool.alive().map(|i| i.id.clone()));
                 let stays = !deletes || (keeps_home && pool.has_home());
@@ -118,7 +118,7 @@ impl Seen<'_> {
     /// A resource cannot be written as JSON.
     pub fn at_rest_as_observed(&self) -> Result<AtRest, Refusal> {
         let mut objects = BTreeMap::new();
-        for (name, observed) in self.observed {
+        for (name, observed) in self.open() {
             let kept = self.kept(name, observed);
             let object = if resource_names::is_pool(name) {
                 spot::pool::without_instances(kept)

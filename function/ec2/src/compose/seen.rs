@@ -170,15 +170,21 @@ impl<'a> Seen<'a> {
     /// Adds the observed resources whose names match and that are not desired yet. They are desired
     /// as they are observed.
     pub(super) fn keep(&self, objects: &mut BTreeMap<String, Value>, named: impl Fn(&str) -> bool) {
-        for (name, observed) in self.observed {
-            if named(name) && !objects.contains_key(name) && !self.is_closed(name) {
+        for (name, observed) in self.open() {
+            if named(name) && !objects.contains_key(name) {
                 objects.insert(name.clone(), self.kept(name, observed));
             }
         }
     }
 
+    /// The observed resources, without the rules of a security group for sources that are closed.
+    pub(super) fn open(&self) -> impl Iterator<Item = (&'a String, &'a Json<'a>)> {
+        let observed = self.observed.iter();
+        observed.filter(|(name, _)| !self.is_closed(name))
+    }
+
     /// Whether a resource is the rule of a security group for a source that is closed.
-    pub(super) fn is_closed(&self, name: &str) -> bool {
+    fn is_closed(&self, name: &str) -> bool {
         let is_open = |open: &Sources| {
             let mut sources = open.cidrs.iter().chain(&open.security_group_id);
             sources.any(|source| resource_names::ssh(source) == name)
