@@ -43,8 +43,19 @@ impl Applied<'_> {
         ids.len() < all
     }
 
-    /// The first observed resource that the response drops without an intent.
+    /// The first observed resource that the response drops without an intent, or the first SSH rule
+    /// that it keeps against the policy.
     pub fn violation(&self) -> Option<(&'static str, String)> {
+        let mut own = self
+            .desired
+            .keys()
+            .filter(|key| !self.earlier.contains(*key));
+        if self.is_resolved
+            && let Some(open) = own.find(|key| self.is_closed(key))
+        {
+            let what = format!("{open} admits others than the bastion");
+            return Some(("only the bastion connects", what));
+        }
         let machines = self.view.machines();
         let missing: BTreeSet<&str> = self
             .view
@@ -53,6 +64,7 @@ impl Applied<'_> {
             .map(String::as_str)
             .filter(|key| is_own(key) && !self.desired.contains_key(*key))
             .filter(|key| !OF_NAMESPACED.contains(key) || self.view.is_namespaced())
+            .filter(|key| !self.is_closed(key))
             .collect();
         let first = missing.first()?;
         // The function can stop a workspace without any required resource.
@@ -271,11 +283,14 @@ impl Applied<'_> {
     }
 
     fn is_allowed(&self, key: &str) -> bool {
-        let networks = self.view.networks();
-        let keys = networks
-            .iter()
-            .map(|n| format!("ssh-{}", n.replace(['.', '/'], "-")));
-        keys.into_iter().any(|allowed| allowed == key)
+        is_rule_of(key, &self.view.networks()) || is_rule_of(key, &self.view.bastion())
+    }
+
+    /// Whether the rule goes because only the bastion may connect. Such a rule goes whatever else is
+    /// wrong with the claim.
+    fn is_closed(&self, key: &str) -> bool {
+        let is_of_bastion_only = self.view.is_of_bastion_only();
+        key.starts_with("ssh-") && is_of_bastion_only && !is_rule_of(key, &self.view.bastion())
     }
 
     /// Whether a Usage no longer orders any deletion.
@@ -295,6 +310,13 @@ impl Applied<'_> {
         let no_instance = text(consumer, "/spec/forProvider/instanceId").is_none();
         !is_ours || (is_hashed(of, "instance-") && (other_instance || no_instance))
     }
+}
+
+/// Whether the key is that of the SSH rule for one of these networks and security groups.
+fn is_rule_of(key: &str, sources: &[String]) -> bool {
+    let keys = sources.iter();
+    let mut keys = keys.map(|source| format!("ssh-{}", source.replace(['.', '/'], "-")));
+    keys.any(|of_source| of_source == key)
 }
 
 fn is_about_machines(key: &str) -> bool {

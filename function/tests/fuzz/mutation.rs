@@ -29,7 +29,19 @@ pub fn request(dice: &mut Dice, corpus: &Corpus) -> Value {
     for _ in 0..changes {
         change(&mut request, dice, corpus);
     }
+    shorten_namespace(&mut request);
     request
+}
+
+/// Cuts the composite's namespace to the 63 characters of a label of RFC 1123. The API server admits
+/// no longer one, and every composed object of a namespaced composite repeats it.
+fn shorten_namespace(request: &mut Value) {
+    let namespace = request.pointer_mut("/observed/composite/resource/metadata/namespace");
+    if let Some(Value::String(text)) = namespace
+        && let Some((end, _)) = text.char_indices().nth(63)
+    {
+        text.truncate(end);
+    }
 }
 
 fn change(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {

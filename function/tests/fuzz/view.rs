@@ -250,6 +250,20 @@ impl View {
         }
     }
 
+    /// The networks and the security group from which the bastion connects.
+    pub fn bastion(&self) -> Vec<String> {
+        let bastion = &self.policy["bastion"];
+        let networks = bastion["cidrs"].as_array().into_iter().flatten();
+        let networks = networks.filter_map(Value::as_str).filter_map(network);
+        let group = bastion["securityGroupId"].as_str().map(str::to_owned);
+        networks.chain(group).collect()
+    }
+
+    /// Whether the policy lets nobody but the bastion connect.
+    pub fn is_of_bastion_only(&self) -> bool {
+        self.policy["bastion"]["only"] == true
+    }
+
     /// Whether an instance with other user data no longer fits.
     pub fn user_data_counts(&self) -> bool {
         self.policy.pointer("/instance/replaceOnUserDataChange") == Some(&Value::Bool(true))
