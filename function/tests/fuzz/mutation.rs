@@ -29,18 +29,20 @@ pub fn request(dice: &mut Dice, corpus: &Corpus) -> Value {
     for _ in 0..changes {
         change(&mut request, dice, corpus);
     }
-    shorten_namespace(&mut request);
+    shorten_names(&mut request);
     request
 }
 
-/// Cuts the composite's namespace to the 63 characters of a label of RFC 1123. The API server admits
-/// no longer one, and every composed object of a namespaced composite repeats it.
-fn shorten_namespace(request: &mut Value) {
-    let namespace = request.pointer_mut("/observed/composite/resource/metadata/namespace");
-    if let Some(Value::String(text)) = namespace
-        && let Some((end, _)) = text.char_indices().nth(63)
-    {
-        text.truncate(end);
+/// Cuts the composite's name to 253 characters and its namespace to 63. The API server admits no
+/// longer ones, and composed objects repeat them.
+fn shorten_names(request: &mut Value) {
+    for (field, most) in [("name", 253), ("namespace", 63)] {
+        let at = format!("/observed/composite/resource/metadata/{field}");
+        if let Some(Value::String(text)) = request.pointer_mut(&at)
+            && let Some((end, _)) = text.char_indices().nth(most)
+        {
+            text.truncate(end);
+        }
     }
 }
 
