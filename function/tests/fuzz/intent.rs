@@ -286,8 +286,8 @@ impl Applied<'_> {
         is_rule_of(key, &self.view.networks()) || is_rule_of(key, &self.view.bastion())
     }
 
-    /// Whether the rule goes because only the bastion may connect. Such a rule goes whatever else is
-    /// wrong with the claim.
+    /// Whether the policy's `bastion.only` closes an SSH rule. The function removes such a rule also
+    /// while it cannot resolve the claim.
     fn is_closed(&self, key: &str) -> bool {
         let is_of_bastion_only = self.view.is_of_bastion_only();
         key.starts_with("ssh-") && is_of_bastion_only && !is_rule_of(key, &self.view.bastion())

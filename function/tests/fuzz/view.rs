@@ -237,14 +237,9 @@ impl View {
 
     /// The networks that may connect. The host bits are cleared, as EC2 writes them.
     pub fn networks(&self) -> Vec<String> {
-        let list = |value: &Value, at: &str| -> Vec<String> {
-            let networks = value.pointer(at).and_then(Value::as_array);
-            let texts = networks.into_iter().flatten().filter_map(Value::as_str);
-            texts.filter_map(network).collect()
-        };
-        let claimed = list(&self.xr, "/spec/parameters/ssh/allowedCidrs");
+        let claimed = networks_at(&self.xr, "/spec/parameters/ssh/allowedCidrs");
         if claimed.is_empty() {
-            list(&self.policy, "/defaults/sshCidrs")
+            networks_at(&self.policy, "/defaults/sshCidrs")
         } else {
             claimed
         }
@@ -252,16 +247,15 @@ impl View {
 
     /// The networks and the security group from which the bastion connects.
     pub fn bastion(&self) -> Vec<String> {
-        let bastion = &self.policy["bastion"];
-        let networks = bastion["cidrs"].as_array().into_iter().flatten();
-        let networks = networks.filter_map(Value::as_str).filter_map(network);
-        let group = bastion["securityGroupId"].as_str().map(str::to_owned);
-        networks.chain(group).collect()
+        let mut sources = networks_at(&self.policy, "/bastion/cidrs");
+        let group = self.policy_text("/bastion/securityGroupId");
+        sources.extend(group.map(str::to_owned));
+        sources
     }
 
-    /// Whether the policy lets nobody but the bastion connect.
+    /// Whether the policy has `bastion.only`: then EC2 admits the bastion's connections alone.
     pub fn is_of_bastion_only(&self) -> bool {
-        self.policy["bastion"]["only"] == true
+        self.policy.pointer("/bastion/only") == Some(&Value::Bool(true))
     }
 
     /// Whether an instance with other user data no longer fits.
@@ -455,6 +449,13 @@ pub fn is_pool(pool: &Value) -> bool {
         && pool
             .get("status")
             .is_none_or(|status| SpotPoolStatus::deserialize(status).is_ok())
+}
+
+/// The networks of a list, as EC2 writes them. Texts that are not networks are left out.
+fn networks_at(value: &Value, at: &str) -> Vec<String> {
+    let networks = value.pointer(at).and_then(Value::as_array);
+    let texts = networks.into_iter().flatten().filter_map(Value::as_str);
+    texts.filter_map(network).collect()
 }
 
 fn network(text: &str) -> Option<String> {
