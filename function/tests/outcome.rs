@@ -102,9 +102,7 @@ fn the_claim_hears_of_every_condition_on_every_call() {
         let is_resolved =
             case::condition(&response, "ConfigResolved").status == Status::ConditionTrue as i32;
         assert!(access.len() <= usize::from(is_v3), "{name}");
-        // The function says nothing about the access to a machine of EC2 that stops.
-        let stops_on_ec2 = name == "v3-bastion-only-while-it-stops";
-        let tells = is_v3 && is_resolved && !stops_on_ec2;
+        let tells = is_v3 && is_resolved;
         assert!(!access.is_empty() || !tells, "{name}");
         // A pool whose consoles are read, and the pods of v3, tell about the software.
         let (software, types): (Vec<_>, Vec<_>) =

@@ -8,6 +8,7 @@ use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
+use function_workspace::access::Access;
 use function_workspace::bastion;
 use function_workspace::cause::Cause;
 use function_workspace::claim;
@@ -116,11 +117,14 @@ impl Placed for OnEc2<'_> {
         }
         let (end, budget) = match course {
             Course::Run { end, budget } => (*end, budget),
-            // This case needs no fetched resources, so a missing catalogue never keeps a machine
+            // The stop needs no fetched resources, so a missing catalogue never keeps a machine
             // running.
             Course::Rest(rest) => {
                 claim::origin(self.claimed.composite)?;
-                return Ok(self.stopped(Some(policy), rest)?);
+                return Ok(Composition {
+                    access: self.access_at_rest(policy, parameters),
+                    ..self.stopped(Some(policy), rest)?
+                });
             }
         };
         let workspace = resolve::workspace(policy, self.claimed, parameters, &self.seen)?;
@@ -207,6 +211,18 @@ impl Placed for OnEc2<'_> {
 }
 
 impl OnEc2<'_> {
+    /// The access to a workspace that does not run; none if it cannot be resolved, and then the
+    /// workspace keeps the access that the last call reported.
+    fn access_at_rest(
+        &self,
+        policy: &WorkspacePolicy,
+        parameters: &WorkspaceParameters,
+    ) -> Option<Access> {
+        resolve::workspace(policy, self.claimed, parameters, &self.seen)
+            .ok()?
+            .access
+    }
+
     fn choice(
         &self,
         policy: &WorkspacePolicy,

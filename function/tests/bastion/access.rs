@@ -90,6 +90,30 @@ fn a_pod_without_a_network_starts_past_the_bastion() {
     }
 }
 
+/// The platform team can change the bastion while a workspace rests, so the report of the last
+/// run does not count.
+#[test]
+fn a_stopped_workspace_says_who_could_connect_today() {
+    for (name, phase) in [
+        ("lifecycle-expired", "Expired"),
+        ("lifecycle-on-demand-stops", "Stopping"),
+        ("lifecycle-on-demand-stopped", "Stopped"),
+    ] {
+        let mut request = request(name, "v3", &pods());
+        without_claims_networks(&mut request);
+        let reachable = json!([{
+            "type": "AccessReady", "status": "True", "reason": "Reachable",
+            "lastTransitionTime": "2026-11-20T10:00:05Z",
+        }]);
+        let status = request.pointer_mut("/observed/composite/resource/status");
+        status.unwrap()["conditions"] = reachable;
+        let response = answer(&case::parse(request));
+        let (holds, reason, _) = access(&response);
+        assert_eq!((holds, reason), (false, "BastionOutOfReach"), "{name}");
+        assert_eq!(case::status(&response)["phase"], phase, "{name}");
+    }
+}
+
 /// Whom the security groups of others admit is not known.
 #[test]
 fn a_machine_in_the_groups_of_the_catalogue_is_not_complained_of() {
