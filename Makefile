@@ -243,5 +243,4 @@ codegen:
 goldens:
 	UPDATE_GOLDENS=1 cargo test --quiet --workspace --test goldens
 	UPDATE_GOLDENS=1 $(MAKE) argocd
-	$(XTASK) cluster up --name test
-	UPDATE_GOLDENS=1 $(XTASK) e2e main --name test -- -k render
+	UPDATE_GOLDENS=1 $(MAKE) e2e SUITE=main TESTS="-k render"
