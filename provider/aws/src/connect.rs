@@ -121,3 +121,115 @@ fn loader(access: &Access, region: &str) -> ConfigLoader {
         None => loader,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instances::tests::KEYS;
+    use crate::wire::{Asked, Wire};
+    use crate::{Ec2 as _, Role, StaticCredentials, Token, WebIdentity};
+
+    /// STS's answer to one of its calls. `key` is the id of the session's access key.
+    fn session(call: &str, key: &str) -> (u16, String) {
+        let body = format!(
+            "<{call}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><{call}Result>\
+             <Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>any</SecretAccessKey>\
+             <SessionToken>any</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>\
+             </Credentials></{call}Result></{call}Response>"
+        );
+        (200, body)
+    }
+
+    fn no_volumes() -> (u16, String) {
+        let space = "http://ec2.amazonaws.com/doc/2016-11-15/";
+        let body = format!(
+            "<DescribeVolumesResponse xmlns=\"{space}\"><volumeSet/></DescribeVolumesResponse>"
+        );
+        (200, body)
+    }
+
+    /// The calls, the keys that signed them, and a field of each.
+    fn calls<'a>(asked: &'a [Asked], field: &str) -> Vec<(&'a str, &'a str, &'a str)> {
+        let calls = asked.iter().map(|asked| {
+            (
+                asked.field("Action").unwrap_or_default(),
+                asked.signed_by.as_deref().unwrap_or_default(),
+                asked.field(field).unwrap_or_default(),
+            )
+        });
+        calls.collect()
+    }
+
+    fn role(name: &str) -> Role {
+        Role {
+            arn: format!("arn:aws:iam::111122223333:role/{name}"),
+            external_id: None,
+            tags: Vec::new(),
+            transitive_tag_keys: Vec::new(),
+        }
+    }
+
+    async fn ask_for_volumes(wire: &Wire, credentials: Credentials, roles: Vec<Role>) {
+        let access = Access {
+            credentials,
+            roles,
+            endpoint: Some(wire.endpoint.clone()),
+        };
+        let ec2 = connect(&access, "us-east-1", KEYS, "cluster-uid").await;
+        ec2.volumes().await.unwrap();
+    }
+
+    /// An account that only the second role reaches would stay without machines.
+    #[tokio::test]
+    async fn each_role_is_assumed_with_the_session_of_the_one_before() {
+        let wire = Wire::answering(vec![
+            session("AssumeRole", "AKIAFIRST"),
+            session("AssumeRole", "AKIASECOND"),
+            no_volumes(),
+        ]);
+        let keys = StaticCredentials {
+            access_key_id: "AKIAOWN".to_owned(),
+            secret_access_key: "any".to_owned(),
+            session_token: None,
+        };
+        let roles = vec![role("first"), role("second")];
+        ask_for_volumes(&wire, Credentials::Static(keys), roles).await;
+        let arn = |name| format!("arn%3Aaws%3Aiam%3A%3A111122223333%3Arole%2F{name}");
+        let (first, second) = (arn("first"), arn("second"));
+        assert_eq!(
+            calls(&wire.asked(), "RoleArn"),
+            [
+                ("AssumeRole", "AKIAOWN", first.as_str()),
+                ("AssumeRole", "AKIAFIRST", second.as_str()),
+                ("DescribeVolumes", "AKIASECOND", ""),
+            ]
+        );
+    }
+
+    /// AWS's logs and policies of the platform team look for the session's name.
+    #[tokio::test]
+    async fn a_token_is_exchanged_for_a_session_with_the_name_of_the_configuration() {
+        for (name, expected) in [
+            (Some("gpu-pools"), "gpu-pools"),
+            (None, "provider-gpu-spot"),
+        ] {
+            let wire = Wire::answering(vec![
+                session("AssumeRoleWithWebIdentity", "AKIATOKEN"),
+                no_volumes(),
+            ]);
+            let identity = WebIdentity {
+                token: Token::Given("any".to_owned()),
+                role_arn: role("of-the-token").arn,
+                session_name: name.map(str::to_owned),
+            };
+            ask_for_volumes(&wire, Credentials::WebIdentity(identity), Vec::new()).await;
+            assert_eq!(
+                calls(&wire.asked(), "RoleSessionName"),
+                [
+                    ("AssumeRoleWithWebIdentity", "", expected),
+                    ("DescribeVolumes", "AKIATOKEN", ""),
+                ]
+            );
+        }
+    }
+}

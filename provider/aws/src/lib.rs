@@ -28,6 +28,8 @@ mod snapshots;
 mod tagging;
 mod template;
 mod volumes;
+#[cfg(test)]
+mod wire;
 
 pub use adapter::AwsEc2;
 pub use connect::{connect, connect_events};

@@ -1,12 +1,10 @@
 //! AWS's answers as people recorded them in public, written anew in the form of the wire. Each test
 //! names its source.
 
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-
 use provider_core::{ErrorClass, GroupRules, Market, Offering, Refusal};
 
 use crate::instances::tests::KEYS;
+use crate::wire::Wire;
 use crate::{
     Access, Answer, AwsEc2, Credentials, Ec2 as _, Ec2Error, LaunchPlace, LaunchRequest,
     SnapshotRequest, Tags, VolumeRequest, connect,
@@ -19,48 +17,12 @@ async fn ec2(status: u16, body: &str) -> AwsEc2 {
 
 /// EC2 that gives these answers one after the other, and then the last one again.
 async fn answering(answers: Vec<(u16, String)>) -> AwsEc2 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let answers = answers.into_iter().map(|(status, body)| {
-        format!(
-            "HTTP/1.1 {status} Any\r\nContent-Type: text/xml\r\nContent-Length: {}\r\n\
-             Connection: close\r\n\r\n{body}",
-            body.len()
-        )
-    });
-    let answers: Vec<String> = answers.collect();
-    std::thread::spawn(move || {
-        for (number, stream) in listener.incoming().enumerate() {
-            let answer = answers.get(number).or(answers.last()).unwrap();
-            reply(&mut stream.unwrap(), answer);
-        }
-    });
     let access = Access {
         credentials: Credentials::Unsigned,
         roles: Vec::new(),
-        endpoint: Some(endpoint),
+        endpoint: Some(Wire::answering(answers).endpoint),
     };
     connect(&access, "us-east-1", KEYS, "cluster-uid").await
-}
-
-/// Reads a whole request, and answers it.
-fn reply(stream: &mut TcpStream, answer: &str) {
-    let mut request = Vec::new();
-    let mut part = [0; 4096];
-    loop {
-        let read = stream.read(&mut part).unwrap();
-        request.extend_from_slice(&part[..read]);
-        let text = String::from_utf8_lossy(&request).to_lowercase();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else {
-            continue;
-        };
-        let length = head.split("content-length: ").nth(1);
-        let length = length.and_then(|rest| rest.lines().next()?.parse().ok());
-        if read == 0 || body.len() >= length.unwrap_or(0) {
-            break;
-        }
-    }
-    stream.write_all(answer.as_bytes()).unwrap();
 }
 
 /// EC2 that refuses every request.
@@ -414,6 +376,21 @@ async fn a_snapshot_that_ec2_may_have_made_is_not_asked_for_twice() {
 async fn a_question_that_ec2_fails_to_answer_is_asked_again() {
     let ec2 = failing_once("InvalidAMIID.NotFound").await;
     assert_eq!(ec2.image("ami-0123456789abcdef0").await, Ok(None));
+}
+
+/// "Instance console output" in the Amazon EC2 User Guide: an instance on Xen has no latest output.
+#[tokio::test]
+async fn a_console_that_has_no_latest_output() {
+    let refused = refusal(
+        "UnsupportedOperation",
+        "This instance type does not support retrieving \
+                           the latest console logs. Supported instance types: ...",
+    );
+    let output = "<GetConsoleOutputResponse><instanceId>i-0123456789abcdef0</instanceId>\
+                  <output>Ym9vdGVk</output></GetConsoleOutputResponse>";
+    let ec2 = answering(vec![(400, refused), (200, output.to_owned())]).await;
+    let console = ec2.console("i-0123456789abcdef0").await;
+    assert_eq!(console.unwrap(), b"booted");
 }
 
 /// "Deprecate an AMI" in the Amazon EC2 User Guide.
