@@ -100,6 +100,7 @@ impl Api {
             let is_kept = desired.pointer(&pointer).is_some() || object.others.contains(&pointer);
             if !is_kept {
                 manifest::remove(&mut object.manifest, &pointer);
+                manifest::remove_empty_parents(&mut object.manifest, &pointer);
             }
         }
         manifest::merge(&mut object.manifest, desired);

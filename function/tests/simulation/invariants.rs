@@ -20,8 +20,11 @@ pub fn check_answer(world: &mut World, observed: &BTreeMap<String, Value>, rende
     if rendered.ready && phase != Some("Ready") {
         wrong.push(format!("the XR is Ready in phase {phase:?}"));
     }
+    // Its software stays on a machine that a person stops and starts.
+    let was_ready = text(&world.xr.status, "/phase") == Some("Ready");
+    let set_up = text(&world.xr.status, "/instanceId").filter(|_| was_ready);
     if (rendered.ready || phase == Some("Ready"))
-        && let Err(what) = usable(observed, rendered)
+        && let Err(what) = usable(observed, rendered, set_up)
     {
         wrong.push(format!("Ready, but {what}"));
     }
@@ -68,8 +71,13 @@ pub fn check_answer(world: &mut World, observed: &BTreeMap<String, Value>, rende
     }
 }
 
-/// Whether the workspace can be used, according to the last reports of the providers.
-fn usable(observed: &BTreeMap<String, Value>, rendered: &Rendered) -> Result<(), String> {
+/// Whether the workspace can be used, according to the last reports of the providers. `set_up` is
+/// the id of the machine that was ready before.
+fn usable(
+    observed: &BTreeMap<String, Value>,
+    rendered: &Rendered,
+    set_up: Option<&str>,
+) -> Result<(), String> {
     let ssh = text(&rendered.status, "/ssh").ok_or("there is no address")?;
     let address = ssh.rsplit('@').next().unwrap_or_default();
     let has = |resource: &Value, pointer: &str| text(resource, pointer) == Some(address);
@@ -78,7 +86,8 @@ fn usable(observed: &BTreeMap<String, Value>, rendered: &Rendered) -> Result<(),
         let instances = pool.pointer("/status/atProvider/instances");
         let mut instances = instances.and_then(Value::as_array).into_iter().flatten();
         instances.any(|i| {
-            let is_set_up = i.get("setup").is_none_or(|setup| setup["state"] == "Ready");
+            let is_done = i.get("setup").is_none_or(|setup| setup["state"] == "Ready");
+            let is_set_up = is_done || (set_up.is_some() && text(i, "/id") == set_up);
             i["state"] == "running" && is_set_up && (has(i, "/publicIp") || has(i, "/privateIp"))
         })
     });

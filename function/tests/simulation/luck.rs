@@ -301,6 +301,7 @@ fn delete(world: &mut World, kind: &str) -> String {
     }
     world.by_hand.insert(uid);
     world.has_lost_track |= is_unrecorded;
+    world.has_home_deleted_by_hand |= kind == "EBSVolume";
     format!("somebody deletes {key}")
 }
 

@@ -48,6 +48,18 @@ pub fn remove(manifest: &mut Value, pointer: &str) -> bool {
     fields.is_some_and(|fields| fields.remove(&token).is_some())
 }
 
+/// Removes the objects around a removed field that have no other field, as a server-side apply does.
+pub fn remove_empty_parents(manifest: &mut Value, pointer: &str) {
+    let mut at = pointer;
+    while let Some((parent, _)) = at.rsplit_once('/') {
+        let fields = manifest.pointer(parent).and_then(Value::as_object);
+        if fields.is_none_or(|fields| !fields.is_empty()) || !remove(manifest, parent) {
+            return;
+        }
+        at = parent;
+    }
+}
+
 /// The pointers of all values that are not objects with fields. A list counts as one value.
 pub fn leaves(manifest: &Value) -> Vec<String> {
     let mut found = Vec::new();

@@ -170,7 +170,8 @@ pub fn check(world: &World) -> Result<(), String> {
     // deleted.
     let recorded_home = text(&world.xr.status, "/home/volumeId");
     let is_deleted = recorded_home.is_some_and(|id| !world.cloud.volumes.contains_key(id));
-    if is_deleted && world.has_lost_track && message.contains("is gone from EC2") {
+    let is_told = message.contains("no longer exists in EC2 and is not replaced");
+    if is_deleted && world.has_home_deleted_by_hand && is_told {
         return Ok(());
     }
     let is_ready = world.xr.ready && text(&world.xr.status, "/phase") == Some("Ready");

@@ -36,6 +36,9 @@ pub struct World {
     /// Whether the function may have lost track of the first home volume, so that it may make a
     /// second one.
     pub has_lost_track: bool,
+    /// Whether a person deleted the object of a home volume. Where the policy says `Delete`, the
+    /// volume goes with it.
+    pub has_home_deleted_by_hand: bool,
     /// Whether the XR's status was lost once.
     pub has_lost_status: bool,
     /// The log of events, if a test wants it.
@@ -57,6 +60,7 @@ impl World {
             violations: Vec::new(),
             by_hand: BTreeSet::new(),
             has_lost_track: false,
+            has_home_deleted_by_hand: false,
             has_lost_status: false,
             log: is_logged.then(Vec::new),
         }
