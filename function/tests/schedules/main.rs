@@ -20,7 +20,7 @@ use simulation::engine::InProcess;
 use simulation::schedule;
 
 /// This number of schedules finds every defect of `cargo xtask planted`.
-const SCHEDULES: u64 = 120;
+const SCHEDULES: u64 = 300;
 const ALL_SCHEDULES: u64 = 400;
 const STEPS: usize = 30;
 
