@@ -16,6 +16,9 @@ mod pods;
 mod policies;
 mod volumes;
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use command_line::{Guard, await_process, begin_up, fails, xtask, xtask_fails};
@@ -155,6 +158,35 @@ fn kueue_holds_back_what_names_no_queue_until_it_does() {
         &local_cluster::Cluster::open(name).unwrap(),
     );
     drop(guard);
+}
+
+#[test]
+fn the_machines_of_a_running_emulator_are_nobodys_remains() {
+    let _alone = alone();
+    let unified = Path::new("/sys/fs/cgroup/unified");
+    let root = if unified.exists() {
+        unified
+    } else {
+        Path::new("/sys/fs/cgroup")
+    };
+    let group = |pid: u32| format!("{}/ec2-emulator-{pid}/i-1", root.display());
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let before = Snapshot::take(&Others::now());
+    let came = [std::process::id(), ended.id()].map(|pid| {
+        let path = group(pid);
+        fs::create_dir_all(&path).unwrap();
+        path
+    });
+    let changes = Snapshot::take(&Others::now()).changes_since(&before);
+    for path in &came {
+        let path = Path::new(path);
+        fs::remove_dir(path).unwrap();
+        fs::remove_dir(path.parent().unwrap()).unwrap();
+    }
+    let (runs, ended) = (&came[0], &came[1]);
+    let is_in = |path: &String| changes.iter().any(|change| change.ends_with(path));
+    assert!(is_in(ended) && !is_in(runs), "{changes:?}");
 }
 
 #[test]
