@@ -87,7 +87,7 @@ fn usable(
         let mut instances = instances.and_then(Value::as_array).into_iter().flatten();
         instances.any(|i| {
             let is_done = i.get("setup").is_none_or(|setup| setup["state"] == "Ready");
-            let is_set_up = is_done || (set_up.is_some() && text(i, "/id") == set_up);
+            let is_set_up = is_done || set_up.is_some_and(|id| i["id"] == id);
             i["state"] == "running" && is_set_up && (has(i, "/publicIp") || has(i, "/privateIp"))
         })
     });

@@ -383,8 +383,8 @@ async fn a_question_that_ec2_fails_to_answer_is_asked_again() {
 async fn a_console_that_has_no_latest_output() {
     let refused = refusal(
         "UnsupportedOperation",
-        "This instance type does not support retrieving \
-                           the latest console logs. Supported instance types: ...",
+        "This instance type does not support retrieving the latest console logs. Supported instance \
+         types: ...",
     );
     let output = "<GetConsoleOutputResponse><instanceId>i-0123456789abcdef0</instanceId>\
                   <output>Ym9vdGVk</output></GetConsoleOutputResponse>";

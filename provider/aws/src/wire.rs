@@ -23,11 +23,9 @@ pub(crate) struct Asked {
 impl Asked {
     /// The value of a field of the form, percent-encoded.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        let pairs = self.fields.iter().filter_map(|field| field.split_once('='));
-        pairs
-            .into_iter()
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| value)
+        let mut pairs = self.fields.iter().filter_map(|field| field.split_once('='));
+        let (_, value) = pairs.find(|(key, _)| *key == name)?;
+        Some(value)
     }
 
     fn read(request: &str) -> Self {
