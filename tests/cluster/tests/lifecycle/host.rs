@@ -31,6 +31,10 @@ const KERNEL_SETTINGS: &[&str] = &[
     "vm/panic_on_oom",
 ];
 
+/// How the interfaces of the emulator's own tests begin: their machines have addresses in 10.246.0.0/16,
+/// and no cluster has. The machines of a cluster's emulator have no interface on the host.
+pub(crate) const INTERFACES_OF_EMULATOR_TESTS: &str = "ec2-0af6";
+
 /// Names of interfaces and cgroups of other clusters. Such clusters start and end on a developer's
 /// machine while the test runs.
 pub(crate) struct Others(Vec<String>);
@@ -87,7 +91,7 @@ impl Snapshot {
                 .map(move |line| format!("{source}: {line}"))
         });
         let foreign = |line: &String| others.0.iter().any(|name| line.contains(name.as_str()));
-        let all = all.filter(|line| !foreign(line) && !is_of_running_emulator(line));
+        let all = all.filter(|line| !foreign(line) && !is_of_emulator_tests(line));
         Self(all.collect())
     }
 
@@ -107,13 +111,15 @@ impl Snapshot {
     }
 }
 
-/// Whether a line is a cgroup of an EC2 emulator that still runs. The emulator's own tests begin and
-/// end such groups at any time. An emulator that a cluster leaves behind is seen by the cluster's cgroup.
-fn is_of_running_emulator(line: &str) -> bool {
-    let name = line
+/// Whether a line is an interface, a route or a cgroup of an EC2 emulator that runs outside clusters. The
+/// emulator's own tests begin and end such machines at any time. An emulator that a cluster leaves behind
+/// is seen by the cluster's cgroup.
+fn is_of_emulator_tests(line: &str) -> bool {
+    let group = line
         .split('/')
         .find_map(|part| part.strip_prefix("ec2-emulator-"));
-    name.is_some_and(|pid| Path::new("/proc").join(pid).exists())
+    group.is_some_and(|pid| Path::new("/proc").join(pid).exists())
+        || line.contains(INTERFACES_OF_EMULATOR_TESTS)
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -190,7 +196,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-fn output(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     assert!(output.status.success(), "{program} {arguments:?}");
     String::from_utf8(output.stdout).unwrap()

@@ -190,6 +190,27 @@ fn the_machines_of_a_running_emulator_are_nobodys_remains() {
 }
 
 #[test]
+fn the_interfaces_of_the_emulators_tests_are_nobodys_remains() {
+    let _alone = alone();
+    let theirs = format!("{}fe02", host::INTERFACES_OF_EMULATOR_TESTS);
+    let others = "ec2-0af5fe02";
+    let before = Snapshot::take(&Others::now());
+    for (name, peer) in [(theirs.as_str(), "lifecycle-a"), (others, "lifecycle-b")] {
+        let add = ["link", "add", name, "type", "veth", "peer", "name", peer];
+        host::output("ip", &add);
+    }
+    let changes = Snapshot::take(&Others::now()).changes_since(&before);
+    for name in [theirs.as_str(), others] {
+        host::output("ip", &["link", "delete", name]);
+    }
+    let is_in = |name: &str| {
+        let line = format!("+ link: {name}@");
+        changes.iter().any(|change| change.starts_with(&line))
+    };
+    assert!(is_in(others) && !is_in(&theirs), "{changes:?}");
+}
+
+#[test]
 fn ctrl_c_ends_a_start_and_leaves_nothing_and_the_next_one_comes_up() {
     let _alone = alone();
     let name = "lifecycle-ctrl-c";
