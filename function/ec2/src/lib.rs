@@ -3,6 +3,7 @@
 //!
 //! [`fn@render`] decides what is desired for such a workspace.
 
+mod access;
 mod capacity;
 mod choice;
 mod claim_paths;

@@ -8,7 +8,6 @@ use function_runtime::outcome::{Refusal, Unresolved};
 use function_runtime::request::Request;
 use function_runtime::requirement::Requirement;
 use function_runtime::response::Response;
-use function_workspace::access::Access;
 use function_workspace::bastion;
 use function_workspace::cause::Cause;
 use function_workspace::claim;
@@ -24,7 +23,7 @@ use crate::claim_paths::ClaimPaths;
 use crate::compose::{AtRest, Closed, Composed, Seen};
 use crate::finding::Machine;
 use crate::resolved::is_of_provider_aws;
-use crate::{capacity, prices, requirements, resolve, resource_names, spot, status};
+use crate::{access, capacity, prices, requirements, resolve, resource_names, spot, status};
 
 const OLD_USER_DATA: &str = "changed keys or software take effect on the next instance only: an \
                              instance reads user data at its first boot, and the policy's \
@@ -121,8 +120,10 @@ impl Placed for OnEc2<'_> {
             // running.
             Course::Rest(rest) => {
                 claim::origin(self.claimed.composite)?;
+                let access = access::at_rest(policy, self.claimed, parameters, &self.seen);
                 return Ok(Composition {
-                    access: self.access_at_rest(policy, parameters),
+                    // Without a decision, the workspace keeps the access that the last call reported.
+                    access: access.unwrap_or_default(),
                     ..self.stopped(Some(policy), rest)?
                 });
             }
@@ -211,18 +212,6 @@ impl Placed for OnEc2<'_> {
 }
 
 impl OnEc2<'_> {
-    /// The access to a workspace that does not run; none if it cannot be resolved, and then the
-    /// workspace keeps the access that the last call reported.
-    fn access_at_rest(
-        &self,
-        policy: &WorkspacePolicy,
-        parameters: &WorkspaceParameters,
-    ) -> Option<Access> {
-        resolve::workspace(policy, self.claimed, parameters, &self.seen)
-            .ok()?
-            .access
-    }
-
     fn choice(
         &self,
         policy: &WorkspacePolicy,

@@ -11,24 +11,17 @@ use function_runtime::request::Request;
 use function_runtime::validation::{Violation, Violations};
 use function_workspace::access::Access;
 use function_workspace::catalogue::Known;
-use function_workspace::cause::Cause;
 use function_workspace::placed::Claimed;
-use function_workspace::public_keys::PublicKeys;
-use function_workspace::reach::{Admitted, Reach};
-use function_workspace::ssh_networks::Networks;
-use function_workspace::{
-    bastion, catalogue, claim, dev_user, homes, owner, placement, public_keys, ssh_networks,
-};
+use function_workspace::{catalogue, claim, homes, owner, placement};
 use thiserror::Error;
 
+use crate::access::Sources;
 use crate::choice::Choice;
 use crate::claim_paths::ClaimPaths;
 use crate::compose::Seen;
 use crate::resolved::{Resolved, is_of_provider_aws};
 use crate::user_data::UserData;
-use crate::{
-    capacity, image, instance_types, keys, region, requirements, resource_names, software,
-};
+use crate::{access, capacity, image, instance_types, keys, region, resource_names, software};
 
 /// The message about an on-demand workspace without a home volume.
 const NOT_KEPT: &str = "each stop deletes the machine's disk with all files on it, because the \
@@ -89,11 +82,8 @@ pub fn workspace(
     let image = image::choose(recorded, booted, named, region, &catalogue, policy)?;
     let packages = catalogue.packages.as_ref();
     let software = software::choose(parameters, policy, &image, packages)?;
-    let counts = requirements::with_keys_of_dev_users(policy);
-    let user = dev_user::of(counts, request, owner)?;
-    let further = dev_user::public_keys(user);
-    let keys = PublicKeys::of(owner, parameters, &catalogue, policy, &further);
-    let has_keys = keys != PublicKeys::default();
+    let keys = access::keys(policy, claimed, parameters, &catalogue)?;
+    let (access, locked_out) = access::of(policy, claimed, &keys, &allowed.sources, Some(&network));
     let keys = keys::placed(keys, policy).map_err(Refusal::parameters)?;
     let user_data = UserData {
         behaviour: policy.behaviour_version,
@@ -107,10 +97,6 @@ pub fn workspace(
         home: allowed.has_home,
         agent: policy.lifecycle.agent.as_ref(),
     };
-    let suspended = claimed.suspended.as_ref();
-    let no_keys = no_keys(suspended, has_keys, policy, owner);
-    let reach = reach(policy, &allowed, &network);
-    let (access, locked_out) = access(policy, suspended, no_keys, reach);
     let ineffective = ineffective(policy, parameters, region, &allowed, &network);
     let loses_disk = allowed.is_on_demand_of_pool() && !allowed.has_home;
     let not_kept = loses_disk.then(|| NOT_KEPT.to_owned());
@@ -134,8 +120,8 @@ pub fn workspace(
             keys_in_tags: keys.in_tags,
             capacity_type: allowed.capacity_type,
             on_demand: allowed.on_demand,
-            ssh_cidrs: allowed.ssh_cidrs,
-            bastion_group: allowed.bastion_group,
+            ssh_cidrs: allowed.sources.cidrs,
+            bastion_group: allowed.sources.bastion_group,
             has_home: allowed.has_home,
             home_size_gib: parameters.home.as_ref().map(WorkspaceHome::gib),
             instance_types: types.iter().map(|t| t.name.clone()).collect(),
@@ -156,45 +142,6 @@ pub fn workspace(
     })
 }
 
-/// Why no key may log in; none if one may.
-fn no_keys(
-    suspended: Option<&Cause>,
-    has_keys: bool,
-    policy: &WorkspacePolicy,
-    owner: &str,
-) -> Option<String> {
-    let missing = || public_keys::missing(&public_keys::in_catalogue(policy, owner));
-    let of_suspended = suspended.map(|cause| cause.message.clone());
-    of_suspended.or_else(|| (!has_keys).then(missing))
-}
-
-/// Who may connect to the machine. Whom the security groups of others admit is not known.
-fn reach(policy: &WorkspacePolicy, allowed: &Allowed, network: &Network) -> Reach {
-    let is_of_others = !network.security_group_ids.is_empty();
-    let admitted = Admitted {
-        anybody: is_of_others || !allowed.ssh_cidrs.is_empty() || allowed.bastion_group.is_some(),
-        bastion: is_of_others || allowed.admits_bastion,
-    };
-    Reach::of(policy, Placement::Ec2, admitted)
-}
-
-/// The access to the machine and, where the behaviour version does not decide it, the messages about who
-/// is locked out.
-fn access(
-    policy: &WorkspacePolicy,
-    suspended: Option<&Cause>,
-    no_keys: Option<String>,
-    reach: Reach,
-) -> (Option<Access>, Vec<String>) {
-    let access = Access::of(policy, suspended, no_keys.as_deref(), &reach);
-    let closed = reach.closed.map(|closed| closed.message);
-    let locked_out = no_keys.into_iter().chain(closed.or(reach.without_bastion));
-    // From v3 on, `AccessReady` says who is locked out.
-    let locked_out = locked_out.filter(|_| access.is_none());
-    let locked_out = locked_out.collect();
-    (access, locked_out)
-}
-
 /// Refuses version v1 for owners without sudo. Its setup puts a folder of the owner on the `PATH` of
 /// root, so a program there would run as root at root's next login.
 fn root_is_apart(policy: &WorkspacePolicy) -> Result<(), Violation> {
@@ -211,14 +158,7 @@ struct Allowed {
     has_home: bool,
     capacity_type: CapacityType,
     on_demand: OnDemandProvider,
-    /// The networks of the workspace, then those of the bastion.
-    ssh_cidrs: Vec<String>,
-    /// The security group of the bastion.
-    bastion_group: Option<String>,
-    /// Whether the bastion may connect.
-    admits_bastion: bool,
-    /// The message about closed networks of the claim.
-    closed: Option<String>,
+    sources: Sources,
 }
 
 impl Allowed {
@@ -240,22 +180,12 @@ fn allowed(
 ) -> Result<Allowed, Violations> {
     instance_types::check(&choice.instance_types, policy)?;
     homes::check(parameters, policy)?;
-    let Networks { mut cidrs, closed } = ssh_networks::of(parameters, policy, seen.is_on())?;
-    let bastion = bastion::sources(policy, region);
-    let admits_bastion = !bastion.is_empty();
-    for network in bastion.cidrs {
-        if !cidrs.contains(&network) {
-            cidrs.push(network);
-        }
-    }
+    let sources = Sources::of(parameters, policy, region, seen.is_on())?;
     Ok(Allowed {
         has_home: parameters.home.is_some() || seen.home_keeper().is_some(),
         capacity_type: capacity::capacity_type(parameters, policy, choice, seen.home_keeper())?,
         on_demand: capacity::on_demand_provider(policy, seen.maker()),
-        ssh_cidrs: cidrs,
-        bastion_group: bastion.security_group_id,
-        admits_bastion,
-        closed,
+        sources,
     })
 }
 
@@ -312,7 +242,7 @@ fn ineffective(
         .ssh
         .as_ref()
         .is_some_and(|ssh| !ssh.allowed_cidrs.is_empty());
-    let mut messages = Vec::from_iter(allowed.closed.clone());
+    let mut messages = Vec::from_iter(allowed.sources.closed.clone());
     if claims_networks && !network.security_group_ids.is_empty() {
         messages.push(format!(
             "spec.parameters.ssh.allowedCidrs has no effect: region {region} uses the security \

@@ -90,6 +90,21 @@ fn a_pod_without_a_network_starts_past_the_bastion() {
     }
 }
 
+/// The answer to a case of a workspace at rest whose last call reported that somebody could connect.
+/// `input` changes the policy of this call.
+fn at_rest_after_reachable(name: &str, input: &Value) -> RunFunctionResponse {
+    let mut request = request(name, "v3", &pods());
+    without_claims_networks(&mut request);
+    case::merge(&mut request, &json!({"input": input}));
+    let reachable = json!([{
+        "type": "AccessReady", "status": "True", "reason": "Reachable",
+        "lastTransitionTime": "2026-11-20T10:00:05Z",
+    }]);
+    let status = request.pointer_mut("/observed/composite/resource/status");
+    status.unwrap()["conditions"] = reachable;
+    answer(&case::parse(request))
+}
+
 /// The platform team can change the bastion while a workspace rests, so the report of the last
 /// run does not count.
 #[test]
@@ -99,19 +114,19 @@ fn a_stopped_workspace_says_who_could_connect_today() {
         ("lifecycle-on-demand-stops", "Stopping"),
         ("lifecycle-on-demand-stopped", "Stopped"),
     ] {
-        let mut request = request(name, "v3", &pods());
-        without_claims_networks(&mut request);
-        let reachable = json!([{
-            "type": "AccessReady", "status": "True", "reason": "Reachable",
-            "lastTransitionTime": "2026-11-20T10:00:05Z",
-        }]);
-        let status = request.pointer_mut("/observed/composite/resource/status");
-        status.unwrap()["conditions"] = reachable;
-        let response = answer(&case::parse(request));
+        let response = at_rest_after_reachable(name, &json!({}));
         let (holds, reason, _) = access(&response);
         assert_eq!((holds, reason), (false, "BastionOutOfReach"), "{name}");
         assert_eq!(case::status(&response)["phase"], phase, "{name}");
     }
+}
+
+#[test]
+fn a_stopped_workspace_says_so_although_its_type_is_no_longer_allowed() {
+    let other = json!({"allowedInstanceTypes": ["x1.metal"]});
+    let response = at_rest_after_reachable("lifecycle-on-demand-stopped", &other);
+    let (holds, reason, _) = access(&response);
+    assert_eq!((holds, reason), (false, "BastionOutOfReach"));
 }
 
 /// Whom the security groups of others admit is not known.
