@@ -65,6 +65,8 @@ fn check(request: &Value, is_thorough: bool) -> Outcome {
 /// The parts from which requests are made.
 struct Corpus {
     cases: Vec<Value>,
+    /// The cases with more than one pod. Few cases have, and only there do order and counts matter.
+    distributed: Vec<Value>,
     events: Vec<Value>,
 }
 
@@ -79,19 +81,33 @@ impl Corpus {
             let namespaced = case::namespaced(&request);
             std::iter::once(request).chain(namespaced)
         });
+        let cases: Vec<Value> = both.collect();
+        let pods = |case: &&Value| Sight(case).found("pods").map_or(0, |pods| pods.len());
         Self {
-            cases: both.collect(),
+            distributed: cases
+                .iter()
+                .filter(|case| pods(case) > 1)
+                .cloned()
+                .collect(),
+            cases,
             events: events(),
         }
     }
 
     fn request(&self, dice: &mut Dice) -> Value {
-        let mut request = dice.pick(&self.cases).clone();
+        let cases = if dice.percent(20) {
+            &self.distributed
+        } else {
+            &self.cases
+        };
+        let mut request = dice.pick(cases).clone();
         for _ in 0..dice.below(6) {
-            match dice.below(10) {
+            match dice.below(12) {
                 0..=4 => request = changed(&request, dice.pick(&self.events)),
                 5 | 6 => self.swap(&mut request, dice),
                 7 => recount(&mut request, dice),
+                8 => home(&mut request, dice),
+                9 => workload(&mut request, dice),
                 _ => pod(&mut request, dice),
             }
         }
@@ -135,18 +151,9 @@ fn recount(request: &mut Value, dice: &mut Dice) {
 
 /// Removes a pod, or gives it another state.
 fn pod(request: &mut Value, dice: &mut Dice) {
-    let items = request.pointer_mut("/requiredResources/pods/items");
-    let Some(items) = items
-        .and_then(Value::as_array_mut)
-        .filter(|i| !i.is_empty())
-    else {
+    let Some(found) = found(request, "pods", dice) else {
         return;
     };
-    let at = dice.below(items.len());
-    if dice.percent(15) {
-        items.remove(at);
-        return;
-    }
     let waiting = |reason: &str| json!({"waiting": {"reason": reason, "message": "why"}});
     let state = dice
         .pick(&[
@@ -169,5 +176,40 @@ fn pod(request: &mut Value, dice: &mut Dice) {
             "containerStatuses": [{"name": "workspace", "state": state}],
         }
     });
-    case::merge(&mut items[at]["resource"], &change);
+    case::merge(found, &change);
+}
+
+/// Removes a pod's home, or gives it another phase.
+fn home(request: &mut Value, dice: &mut Dice) {
+    if let Some(found) = found(request, "homes", dice) {
+        let phase = *dice.pick(&["Bound", "Pending", "Lost"]);
+        case::merge(found, &json!({"status": {"phase": phase}}));
+    }
+}
+
+/// Removes a Workload, or gives it other conditions.
+fn workload(request: &mut Value, dice: &mut Dice) {
+    if let Some(found) = found(request, "workloads", dice) {
+        let conditions: Vec<Value> = ["QuotaReserved", "Admitted", "Evicted"]
+            .map(|kind| {
+                let status = *dice.pick(&["True", "False"]);
+                let reason = *dice.pick(&["Pending", "Preempted", ""]);
+                let message = *dice.pick(&["no quota", ""]);
+                json!({"type": kind, "status": status, "reason": reason, "message": message})
+            })
+            .into();
+        case::merge(found, &json!({"status": {"conditions": conditions}}));
+    }
+}
+
+/// An object that Crossplane fetched; none if it fetched none. Some objects are removed instead.
+fn found<'a>(request: &'a mut Value, requirement: &str, dice: &mut Dice) -> Option<&'a mut Value> {
+    let items = request.pointer_mut(&format!("/requiredResources/{requirement}/items"))?;
+    let items = items.as_array_mut().filter(|items| !items.is_empty())?;
+    let at = dice.below(items.len());
+    if dice.percent(15) {
+        items.remove(at);
+        return None;
+    }
+    items[at].get_mut("resource")
 }
