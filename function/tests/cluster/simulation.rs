@@ -12,7 +12,7 @@ use crate::dice::Dice;
 use crate::world::World;
 
 /// This number of schedules finds every defect of `cargo xtask planted`.
-const SCHEDULES: u64 = 60;
+const SCHEDULES: u64 = 80;
 const ALL_SCHEDULES: u64 = 300;
 const STEPS: usize = 60;
 /// Without events, the workspace must come to rest within this many reconciles.
