@@ -256,7 +256,6 @@ fn events(
     let ready = format!("instance {id} is ready: {ssh}");
     let transition = report::phase_event(previous.phase, status, ready);
     let news = warning.filter(|_| status.message.as_ref() == warning);
-    let news = news.filter(|_| previous.message.as_ref() != warning);
     let warning = news.map(|message| Event {
         severity: Severity::Warning,
         reason: WARNING,

@@ -8,6 +8,9 @@ use crate::oracle::{Answer, Outcome};
 use crate::request::answer;
 use crate::sight::{SET, Sight};
 
+/// The requirements whose answers are lists.
+pub const LISTS: [&str; 3] = ["pods", "homes", "workloads"];
+
 /// Checks all rules of this module.
 pub fn check(request: &Value) -> Outcome {
     let response = answer(request);
@@ -41,9 +44,9 @@ fn same_requirements(request: &Value, response: &Response) -> Outcome {
 }
 
 /// Crossplane reads lists from a cache, and the cache keeps no order.
-fn orderless(request: &Value, response: &Response) -> Outcome {
+pub fn orderless(request: &Value, response: &Response) -> Outcome {
     let mut other = request.clone();
-    for requirement in ["pods", "homes", "workloads"] {
+    for requirement in LISTS {
         let items = other.pointer_mut(&format!("/requiredResources/{requirement}/items"));
         if let Some(items) = items.and_then(Value::as_array_mut) {
             items.reverse();

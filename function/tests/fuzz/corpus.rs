@@ -10,6 +10,9 @@ use crate::case::{self, RECORD};
 pub struct Corpus {
     /// Requests for which the function renders resources, or holds them.
     pub requests: Vec<Value>,
+    /// Those of `requests` with a home volume of provider-aws. Few have one, and a home volume cannot be
+    /// made again.
+    pub with_home: Vec<Value>,
     /// Requests that the function refuses.
     pub refused: Vec<Value>,
     /// The different observed resources by composition resource name.
@@ -66,7 +69,9 @@ impl Corpus {
                 answers.push(answer);
             }
         }
+        let has_home = |request: &&Value| observed_of(request).any(|(key, _)| key == "home");
         Self {
+            with_home: requests.iter().filter(has_home).cloned().collect(),
             observed,
             statuses: all("/observed/composite/resource/status"),
             parameters: all("/observed/composite/resource/spec/parameters"),

@@ -11,10 +11,10 @@ use crate::wishes;
 
 /// A random request.
 pub fn request(dice: &mut Dice, corpus: &Corpus) -> Value {
-    let cases = if dice.percent(8) {
-        &corpus.refused
-    } else {
-        &corpus.requests
+    let cases = match dice.below(100) {
+        0..=7 => &corpus.refused,
+        8..=27 => &corpus.with_home,
+        _ => &corpus.requests,
     };
     let mut request = dice.pick(cases).clone();
     let changes = match dice.below(10) {
@@ -51,7 +51,8 @@ fn change(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
         0..=17 => wishes::parameters(request, dice, corpus),
         18..=27 => wishes::policy(request, dice, corpus),
         28..=37 => wishes::answers(request, dice, corpus),
-        38..=62 => states::change(request, dice),
+        38..=56 => states::change(request, dice),
+        57..=62 => states::home(request, dice),
         63..=77 => observed(request, dice, corpus),
         78..=82 => status(request, dice, corpus),
         83..=86 => earlier_steps(request, dice, corpus),

@@ -96,6 +96,48 @@ pub fn change(request: &mut Value, dice: &mut Dice) {
     }
 }
 
+/// Changes what decides about a home volume: its size, its zone and the instances' zones, its id, and
+/// what Crossplane knows of attachments.
+pub fn home(request: &mut Value, dice: &mut Dice) {
+    let composed = object(request, &["observed", "resources"]);
+    let instances = composed.keys().filter(|key| key.starts_with("instance"));
+    let instance = dice.any(instances.cloned());
+    let Some(home) = composed.get_mut("home").and_then(|h| h.get_mut("resource")) else {
+        return;
+    };
+    match dice.below(5) {
+        0 => put(
+            home,
+            "spec/forProvider",
+            "size",
+            json!(20 + dice.below(200)),
+        ),
+        1 => {
+            let zone = json!(*dice.pick(&ZONES));
+            put(home, "spec/forProvider", "availabilityZone", zone);
+        }
+        2 => {
+            let id = json!(*dice.pick(&VOLUMES));
+            put(
+                home,
+                "metadata/annotations",
+                "crossplane.io/external-name",
+                id,
+            );
+        }
+        3 => {
+            object(request, &["requiredResources"]).remove("attachments");
+        }
+        _ => {
+            let resource = instance.and_then(|key| composed.get_mut(&key)?.get_mut("resource"));
+            if let Some(resource) = resource {
+                let zone = json!(*dice.pick(&ZONES));
+                put(resource, "spec/forProvider", "availabilityZone", zone);
+            }
+        }
+    }
+}
+
 fn managed(resource: &mut Value, dice: &mut Dice) {
     let text = |texts: &[&str], dice: &mut Dice| json!(*dice.pick(texts));
     match dice.below(14) {
