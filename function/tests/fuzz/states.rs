@@ -96,44 +96,40 @@ pub fn change(request: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// Changes what decides about a home volume: its size, its zone and the instances' zones, its id, and
-/// what Crossplane knows of attachments.
+/// Changes what decides about a home volume and its instance: size, zones and id, what Crossplane knows
+/// of attachments, and whether the provider sees the instance.
 pub fn home(request: &mut Value, dice: &mut Dice) {
     let composed = object(request, &["observed", "resources"]);
-    let instances = composed.keys().filter(|key| key.starts_with("instance"));
+    let instances = composed.keys().filter(|key| key.starts_with("instance-"));
     let instance = dice.any(instances.cloned());
-    let Some(home) = composed.get_mut("home").and_then(|h| h.get_mut("resource")) else {
-        return;
-    };
-    match dice.below(5) {
-        0 => put(
-            home,
-            "spec/forProvider",
-            "size",
-            json!(20 + dice.below(200)),
-        ),
-        1 => {
-            let zone = json!(*dice.pick(&ZONES));
-            put(home, "spec/forProvider", "availabilityZone", zone);
+    let zone = json!(*dice.pick(&ZONES));
+    let of_instance = instance.and_then(|key| composed.get_mut(&key)?.get_mut("resource"));
+    match (dice.below(7), of_instance) {
+        (0, Some(instance)) => put(instance, "spec/forProvider", "availabilityZone", zone),
+        (1, Some(instance)) => {
+            let unseen = json!([
+                {"type": "Ready", "status": "True", "reason": "Available"},
+                {"type": "Synced", "status": "False", "reason": "ReconcileError"},
+            ]);
+            put(instance, "status", "conditions", unseen);
         }
-        2 => {
-            let id = json!(*dice.pick(&VOLUMES));
-            put(
-                home,
-                "metadata/annotations",
-                "crossplane.io/external-name",
-                id,
-            );
-        }
-        3 => {
+        (2, _) => composed.retain(|key, _| !key.starts_with("home-attachment-")),
+        (3, _) => {
             object(request, &["requiredResources"]).remove("attachments");
         }
-        _ => {
-            let resource = instance.and_then(|key| composed.get_mut(&key)?.get_mut("resource"));
-            if let Some(resource) = resource {
-                let zone = json!(*dice.pick(&ZONES));
-                put(resource, "spec/forProvider", "availabilityZone", zone);
-            }
+        (change, _) => {
+            let Some(home) = composed.get_mut("home").and_then(|h| h.get_mut("resource")) else {
+                return;
+            };
+            let (at, field, value) = match change {
+                4 => ("spec/forProvider", "size", json!(20 + dice.below(200))),
+                5 => ("spec/forProvider", "availabilityZone", zone),
+                _ => {
+                    let id = json!(*dice.pick(&VOLUMES));
+                    ("metadata/annotations", "crossplane.io/external-name", id)
+                }
+            };
+            put(home, at, field, value);
         }
     }
 }
@@ -211,6 +207,7 @@ fn pool(resource: &mut Value, dice: &mut Dice) {
             let instances: Vec<Value> = (0..count).map(|n| instance(n, dice)).collect();
             put(resource, "status/atProvider", "instances", json!(instances));
         }
+        6 => notice(resource, dice),
         _ => {
             let changed = instance(0, dice);
             let instances = resource.pointer_mut("/status/atProvider/instances");
@@ -224,10 +221,19 @@ fn pool(resource: &mut Value, dice: &mut Dice) {
     }
 }
 
+/// Sets what AWS announces for the first instance.
+fn notice(resource: &mut Value, dice: &mut Dice) {
+    let kind = *dice.pick(&["Interruption", "Interruption", "Maintenance", "Other"]);
+    let notice = json!({"kind": kind, "at": "2026-11-20T11:00:00Z"});
+    let first = resource.pointer_mut("/status/atProvider/instances/0");
+    if let Some(first) = first.and_then(Value::as_object_mut) {
+        first.insert("notice".to_owned(), notice);
+    }
+}
+
 /// Sets what the console of the first instance says.
 fn setup(resource: &mut Value, dice: &mut Dice) {
-    let instances = resource.pointer_mut("/status/atProvider/instances");
-    let first = instances.and_then(|i| i.get_mut(0));
+    let first = resource.pointer_mut("/status/atProvider/instances/0");
     let Some(first) = first.and_then(Value::as_object_mut) else {
         return;
     };
