@@ -13,7 +13,7 @@ use crate::wishes;
 pub fn request(dice: &mut Dice, corpus: &Corpus) -> Value {
     let cases = match dice.below(100) {
         0..=7 => &corpus.refused,
-        8..=27 => &corpus.with_home,
+        8..=32 => &corpus.with_home,
         _ => &corpus.requests,
     };
     let mut request = dice.pick(cases).clone();
@@ -51,8 +51,8 @@ fn change(request: &mut Value, dice: &mut Dice, corpus: &Corpus) {
         0..=17 => wishes::parameters(request, dice, corpus),
         18..=27 => wishes::policy(request, dice, corpus),
         28..=37 => wishes::answers(request, dice, corpus),
-        38..=56 => states::change(request, dice),
-        57..=62 => states::home(request, dice),
+        38..=52 => states::change(request, dice),
+        53..=62 => states::home(request, dice),
         63..=77 => observed(request, dice, corpus),
         78..=82 => status(request, dice, corpus),
         83..=86 => earlier_steps(request, dice, corpus),

@@ -116,6 +116,9 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
         steadiness::requirements(&request, &response)?;
         steadiness::settles(&request, &response)?;
         steadiness::timeless(json, &response)?;
+    } else if warns(&response) {
+        // Few answers warn. A warning that each reconcile repeats would bury all other events.
+        steadiness::settles(&request, &response)?;
     }
     if fatal {
         let [before, after] = [&request.desired, &response.desired].map(Option::as_ref);
@@ -125,6 +128,11 @@ pub fn check(json: &Value, is_thorough: bool) -> Result<Kind, Violation> {
         return Ok(Kind::Refused);
     }
     applied(&request, &response)
+}
+
+fn warns(response: &RunFunctionResponse) -> bool {
+    let mut results = response.results.iter();
+    results.any(|result| result.severity() == Severity::Warning)
 }
 
 /// A caught panic is reported with its request, made small.

@@ -113,9 +113,13 @@ pub fn home(request: &mut Value, dice: &mut Dice) {
             ]);
             put(instance, "status", "conditions", unseen);
         }
-        (2, _) => composed.retain(|key, _| !key.starts_with("home-attachment-")),
-        (3, _) => {
-            object(request, &["requiredResources"]).remove("attachments");
+        (change @ (2 | 3), _) => {
+            if change == 2 {
+                composed.retain(|key, _| !key.starts_with("home-attachment-"));
+            }
+            if change == 3 || dice.percent(50) {
+                object(request, &["requiredResources"]).remove("attachments");
+            }
         }
         (change, _) => {
             let Some(home) = composed.get_mut("home").and_then(|h| h.get_mut("resource")) else {
