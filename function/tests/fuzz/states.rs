@@ -104,20 +104,20 @@ pub fn home(request: &mut Value, dice: &mut Dice) {
     let instance = dice.any(instances.cloned());
     let zone = json!(*dice.pick(&ZONES));
     let of_instance = instance.and_then(|key| composed.get_mut(&key)?.get_mut("resource"));
-    match (dice.below(7), of_instance) {
+    match (dice.below(10), of_instance) {
         (0, Some(instance)) => put(instance, "spec/forProvider", "availabilityZone", zone),
-        (1, Some(instance)) => {
+        (7.., Some(instance)) => {
             let unseen = json!([
                 {"type": "Ready", "status": "True", "reason": "Available"},
                 {"type": "Synced", "status": "False", "reason": "ReconcileError"},
             ]);
             put(instance, "status", "conditions", unseen);
         }
-        (change @ (2 | 3), _) => {
-            if change == 2 {
+        (change @ (1 | 2), _) => {
+            if change == 1 {
                 composed.retain(|key, _| !key.starts_with("home-attachment-"));
             }
-            if change == 3 || dice.percent(50) {
+            if change == 2 || dice.percent(50) {
                 object(request, &["requiredResources"]).remove("attachments");
             }
         }
@@ -126,8 +126,8 @@ pub fn home(request: &mut Value, dice: &mut Dice) {
                 return;
             };
             let (at, field, value) = match change {
-                4 => ("spec/forProvider", "size", json!(20 + dice.below(200))),
-                5 => ("spec/forProvider", "availabilityZone", zone),
+                3 => ("spec/forProvider", "size", json!(20 + dice.below(200))),
+                4 => ("spec/forProvider", "availabilityZone", zone),
                 _ => {
                     let id = json!(*dice.pick(&VOLUMES));
                     ("metadata/annotations", "crossplane.io/external-name", id)
