@@ -90,8 +90,8 @@ fn a_pod_without_a_network_starts_past_the_bastion() {
     }
 }
 
-/// The answer to a case of a workspace at rest whose last call reported that somebody could connect.
-/// `input` changes the policy of this call.
+/// The function's answer to a case of a workspace that does not run. The observed status says that
+/// somebody can connect, and the policy's bastion has pods only. `input` changes the policy further.
 fn at_rest_after_reachable(name: &str, input: &Value) -> RunFunctionResponse {
     let mut request = request(name, "v3", &pods());
     without_claims_networks(&mut request);
@@ -122,7 +122,7 @@ fn a_stopped_workspace_says_who_could_connect_today() {
 }
 
 #[test]
-fn a_stopped_workspace_says_so_although_its_type_is_no_longer_allowed() {
+fn a_stopped_workspace_says_who_could_connect_although_its_type_is_withdrawn() {
     let other = json!({"allowedInstanceTypes": ["x1.metal"]});
     let response = at_rest_after_reachable("lifecycle-on-demand-stopped", &other);
     let (holds, reason, _) = access(&response);

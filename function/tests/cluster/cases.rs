@@ -91,10 +91,11 @@ fn broken(stride: usize, check: impl Fn(&Value) -> Outcome) -> Vec<String> {
     let names = case::names();
     let names: Vec<&String> = names.iter().filter(|n| case::is_in_cluster(n)).collect();
     assert!(names.len() > 40, "{names:?}");
+    let events = events();
     let mut broken = Vec::new();
     for (at, name) in names.into_iter().enumerate() {
         let request = case::request_json(name);
-        for event in events().iter().skip(at % stride).step_by(stride) {
+        for event in events.iter().skip(at % stride).step_by(stride) {
             if let Err(what) = check(&changed(&request, event)) {
                 broken.push(format!("{name} with {event}: {what}"));
             }

@@ -70,7 +70,7 @@ fn check(request: &Value, is_thorough: bool) -> Outcome {
 /// The parts from which requests are made.
 struct Corpus {
     cases: Vec<Value>,
-    /// The cases with more than one pod. Few cases have, and only there do order and counts matter.
+    /// Those of `cases` with more than one pod. A list has an order, and a count a meaning, only there.
     distributed: Vec<Value>,
     events: Vec<Value>,
 }
@@ -207,7 +207,8 @@ fn workload(request: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// An object that Crossplane fetched; none if it fetched none. Some objects are removed instead.
+/// One of the objects that Crossplane fetched for a requirement. Removes the object instead in 15 % of
+/// the calls, and returns none then, or if Crossplane fetched none.
 fn found<'a>(request: &'a mut Value, requirement: &str, dice: &mut Dice) -> Option<&'a mut Value> {
     let items = request.pointer_mut(&format!("/requiredResources/{requirement}/items"))?;
     let items = items.as_array_mut().filter(|items| !items.is_empty())?;

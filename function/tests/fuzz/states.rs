@@ -1,6 +1,6 @@
 //! The reports of providers about composed resources, good and bad.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::corpus::object;
 use crate::dice::Dice;
@@ -214,9 +214,7 @@ fn pool(resource: &mut Value, dice: &mut Dice) {
         6 => notice(resource, dice),
         _ => {
             let changed = instance(0, dice);
-            let instances = resource.pointer_mut("/status/atProvider/instances");
-            let first = instances.and_then(|i| i.get_mut(0));
-            if let Some(first) = first.and_then(Value::as_object_mut) {
+            if let Some(first) = first_instance(resource) {
                 let field =
                     *dice.pick(&["id", "state", "instanceType", "publicIp", "capacityType"]);
                 first.insert(field.to_owned(), changed[field].clone());
@@ -225,20 +223,24 @@ fn pool(resource: &mut Value, dice: &mut Dice) {
     }
 }
 
+/// The first instance that a pool reports; none if the pool reports none.
+fn first_instance(pool: &mut Value) -> Option<&mut Map<String, Value>> {
+    let first = pool.pointer_mut("/status/atProvider/instances/0");
+    first.and_then(Value::as_object_mut)
+}
+
 /// Sets what AWS announces for the first instance.
 fn notice(resource: &mut Value, dice: &mut Dice) {
     let kind = *dice.pick(&["Interruption", "Interruption", "Maintenance", "Other"]);
     let notice = json!({"kind": kind, "at": "2026-11-20T11:00:00Z"});
-    let first = resource.pointer_mut("/status/atProvider/instances/0");
-    if let Some(first) = first.and_then(Value::as_object_mut) {
+    if let Some(first) = first_instance(resource) {
         first.insert("notice".to_owned(), notice);
     }
 }
 
 /// Sets what the console of the first instance says.
 fn setup(resource: &mut Value, dice: &mut Dice) {
-    let first = resource.pointer_mut("/status/atProvider/instances/0");
-    let Some(first) = first.and_then(Value::as_object_mut) else {
+    let Some(first) = first_instance(resource) else {
         return;
     };
     let state = *dice.pick(&["SettingUp", "Ready", "Failed", "Unknown", "Other"]);
