@@ -136,7 +136,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{ApiServer, thing};
+    use crate::testing::thing;
+    use memory_api_server::ApiServer;
 
     const PATH: &str = "/api/v1/namespaces/default/secrets/reach-me";
 

@@ -98,7 +98,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{ApiServer, Thing};
+    use crate::testing::Thing;
+    use memory_api_server::ApiServer;
 
     const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org";
 

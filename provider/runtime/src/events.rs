@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
     use crate::metrics::Metrics;
-    use crate::testing::ApiServer;
+    use memory_api_server::ApiServer;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -153,7 +153,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::testing::ApiServer;
+    use memory_api_server::ApiServer;
 
     fn quick() -> Terms {
         Terms {

@@ -45,7 +45,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{ApiServer, Thing, thing};
+    use crate::testing::{Thing, thing};
+    use memory_api_server::ApiServer;
 
     fn server(things: u32) -> ApiServer {
         let server = ApiServer::default();

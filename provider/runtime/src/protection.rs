@@ -194,8 +194,9 @@ mod tests {
     use super::*;
     use crate::metrics::Metrics;
     use crate::metrics::happened::EventCounts;
-    use crate::testing::{ApiServer, Config, Thing, Use};
+    use crate::testing::{Config, Thing, Use};
     use crate::usage::{CONFIG_KIND_LABEL, CONFIG_LABEL};
+    use memory_api_server::ApiServer;
 
     const CONFIG: &str = "/apis/example.org/v1/configs/main";
     const USE: &str = "/apis/example.org/v1/namespaces/team/uses/u1";

@@ -61,7 +61,8 @@ mod tests {
     use kube::Resource as _;
 
     use super::*;
-    use crate::testing::{ApiServer, Thing, thing};
+    use crate::testing::{Thing, thing};
+    use memory_api_server::ApiServer;
 
     const PATH: &str = "/apis/example.org/v1/namespaces/default/things/a";
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::metrics::happened::EventCounts;
-use crate::testing::ApiServer;
+use memory_api_server::ApiServer;
 
 /// A kind with a field that not every text fits into.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]

@@ -120,7 +120,8 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{ApiServer, Use, thing};
+    use crate::testing::{Use, thing};
+    use memory_api_server::ApiServer;
 
     #[tokio::test]
     async fn a_configuration_is_in_use_before_its_credentials_are_read() {

@@ -83,7 +83,8 @@ mod tests {
     use kube::client::ClientBuilder;
 
     use super::*;
-    use crate::testing::{ApiServer, Thing};
+    use crate::testing::Thing;
+    use memory_api_server::ApiServer;
 
     #[tokio::test]
     async fn a_dashboard_shows_what_the_api_server_refused() {

@@ -86,7 +86,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{ApiServer, Config, ConfigSpec, Thing, Use, thing};
+    use crate::testing::{Config, ConfigSpec, Thing, Use, thing};
+    use memory_api_server::ApiServer;
 
     #[tokio::test]
     async fn a_configuration_with_many_users_is_counted_page_by_page() {
