@@ -360,14 +360,5 @@ async fn finish<S: PoolStore>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_request_that_is_never_answered_keeps_a_pool_for_minutes_at_most() {
-        let answered = async { Ok(Requeue::await_change()) };
-        assert!(in_time(DEADLINE, answered).await.is_ok());
-        let ended = in_time(Duration::ZERO, std::future::pending()).await;
-        assert!(matches!(ended, Err(ReconcileError::Deadline)));
-    }
-}
+#[path = "reconcile_tests.rs"]
+mod tests;

@@ -158,6 +158,22 @@ impl LiveOwners {
     }
 }
 
+#[cfg(test)]
+impl LiveOwners {
+    /// The pools and leases of a server.
+    pub fn for_tests(server: &memory_api_server::ApiServer) -> Self {
+        use provider_runtime::metrics::{Metrics, happened::EventCounts};
+        let counts = EventCounts::new(&Metrics::new(), "events", "Events");
+        Self {
+            client: server.client(),
+            events: Events::new(server.client(), "test", counts),
+            namespace: "crossplane-system".into(),
+            seals: crate::seals::SEALS.clone(),
+            identity: ConfigMap::default(),
+        }
+    }
+}
+
 /// Sweeps one region.
 pub struct Sweeper<'a> {
     /// Lists the pools and leases that may own resources.
@@ -315,3 +331,7 @@ fn empty_groups<'a>(seen: &'a Snapshot, orphans: &[String]) -> Vec<&'a Group> {
     let groups = empty.filter_map(|uid| seen.groups.get(uid));
     groups.flatten().collect()
 }
+
+#[cfg(test)]
+#[path = "sweeper_tests.rs"]
+mod tests;
