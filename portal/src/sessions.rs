@@ -30,6 +30,8 @@ use known::{CHECKED, Sealed, USED};
 
 mod cleaning;
 mod known;
+#[cfg(test)]
+mod tests;
 
 /// The label of the Secrets of sessions.
 const LABEL: &str = "platform.acme.io/portal-session";
