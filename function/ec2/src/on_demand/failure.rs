@@ -120,6 +120,19 @@ mod tests {
     }
 
     #[test]
+    fn a_lack_of_capacity_says_that_the_provider_tries_again() {
+        let failure = Failure::read("api error InsufficientInstanceCapacity: none here");
+        assert!(!failure.needs_person());
+        let cause = failure.cause("an on-demand g5.xlarge", Some("g5.xlarge"));
+        assert_eq!(cause.reason.as_str(), "Capacity");
+        assert!(
+            cause.message.contains("is tried again") && cause.message.contains("instanceType"),
+            "{}",
+            cause.message
+        );
+    }
+
+    #[test]
     fn a_lack_of_capacity_reads_the_same_whichever_zones_have_some() {
         let read = |others: &str| {
             Failure::read(&format!(
