@@ -327,6 +327,11 @@ impl ObservedHome {
                 let snapshots = self.snapshots.iter().map(|snapshot| snapshot.number);
                 let used = volumes.map(|volume| volume.number).chain(snapshots);
                 record.number = used.fold(record.number, u64::max);
+                // EC2 may refuse to delete one of several snapshots. The status names one until all
+                // of them are gone, because nobody lists the snapshots of a home without one.
+                let newest = self.snapshots.iter().max_by_key(|snapshot| snapshot.number);
+                let left = || newest.map(|snapshot| snapshot.id.clone());
+                record.snapshot_id = record.snapshot_id.take().or_else(left);
             }
             return;
         }

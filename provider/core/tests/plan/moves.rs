@@ -67,6 +67,40 @@ fn a_home_moves_step_by_step_and_nothing_goes_before_its_copy_is_in_use() {
     assert_eq!(home.volumes[0].zone, THERE);
 }
 
+/// A home that moved twice before an instance had it leaves two snapshots.
+#[test]
+fn a_snapshot_that_ec2_does_not_delete_at_once_is_deleted_later() {
+    let (mut world, desired) = moving(Some(SnapshotState::Completed));
+    for _ in 0..3 {
+        let next = plan(&desired, &world.observed, NOW);
+        world.apply(&next);
+        settle(&mut world);
+    }
+    let home = &mut world.observed.home;
+    home.snapshots.push(VolumeSnapshot {
+        id: "snap-0".into(),
+        number: 1,
+        ..home.snapshots[0].clone()
+    });
+    let deletes = |world: &World| {
+        let next = plan(&desired, &world.observed, NOW);
+        let deletes = |action: &HomeAction| match action {
+            HomeAction::DeleteSnapshot { snapshot_id } => Some(snapshot_id.clone()),
+            _ => None,
+        };
+        let home = of_home(&next.actions).into_iter();
+        home.filter_map(deletes).collect::<Vec<_>>()
+    };
+    assert_eq!(deletes(&world), ["snap-0", "snap-1"]);
+    // EC2 deletes the newer one, and refuses the older one.
+    let home = &mut world.observed.home;
+    home.snapshots.retain(|snapshot| snapshot.id == "snap-0");
+    home.record.as_mut().unwrap().snapshot_id = None;
+    settle(&mut world);
+    assert!(world.observed.needs_snapshots(&desired), "nobody lists it");
+    assert_eq!(deletes(&world), ["snap-0"]);
+}
+
 #[test]
 fn a_snapshot_of_a_finished_move_is_deleted_although_the_machine_is_gone() {
     let (mut world, desired) = moving(Some(SnapshotState::Completed));
