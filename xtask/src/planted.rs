@@ -69,7 +69,7 @@ struct Simulation {
     count: &'static str,
 }
 
-static SIMULATIONS: [Simulation; 5] = [
+static SIMULATIONS: [Simulation; 6] = [
     Simulation {
         name: "schedules",
         target: ["--test", "schedules"],
@@ -103,6 +103,13 @@ static SIMULATIONS: [Simulation; 5] = [
         target: ["--bin", "provider-gpu-spot"],
         test: "simulation::schedules::",
         source: "provider/controller/src/simulation/schedules.rs",
+        count: "SCHEDULES",
+    },
+    Simulation {
+        name: "provider-neighbours",
+        target: ["--bin", "provider-gpu-spot"],
+        test: "whatever_happens_to_two_pools",
+        source: "provider/controller/src/simulation/neighbours.rs",
         count: "SCHEDULES",
     },
 ];

@@ -10,10 +10,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use api::home::HomeOnDelete;
 use api::pool::SpotPool;
 use memory_ec2::SplitMix64;
 use provider_aws::Event;
 
+use super::homes::with_home;
 use super::lending::Lending;
 use super::luck::Luck;
 use super::ours::{ACCOUNT, Instances as _, POOL_UID, put_under_test};
@@ -23,7 +25,7 @@ use super::store::{Edit, Store};
 use super::world::{World, pool, size};
 use super::{accounts, leases};
 
-const SCHEDULES: u64 = 600;
+const SCHEDULES: u64 = 150;
 const ALL_SCHEDULES: u64 = 4_000;
 const STEPS: u64 = 40;
 
@@ -221,10 +223,10 @@ impl Schedule {
     fn new(seed: u64, is_logged: bool) -> Self {
         let mut luck = Luck::new(seed, is_logged);
         let mut dice = SplitMix64(!seed);
-        let second = if dice.percent(50) {
-            leases::warm(3)
-        } else {
-            pool(2)
+        let second = match dice.below(3) {
+            0 => leases::warm(3),
+            1 => with_home(HomeOnDelete::Retain, dice.percent(50)),
+            _ => pool(2),
         };
         let configurations = *dice.pick(&ALL);
         Self {
