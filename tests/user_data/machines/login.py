@@ -24,7 +24,9 @@ def public_key(machine: Machine, path: str = KEY) -> str:
 
 
 def serve(machine: Machine) -> None:
-    machine.run("ssh-keygen", "-A")
+    host_key = "/etc/ssh/ssh_host_ed25519_key"
+    if not machine.has(host_key):
+        machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", host_key)
     machine.run("mkdir", "-p", "/run/sshd")
     machine.run("/usr/sbin/sshd")
     hosts = "sed 's/^/127.0.0.1 /' /etc/ssh/ssh_host_*_key.pub >/root/.ssh/known_hosts"

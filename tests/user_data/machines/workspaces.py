@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from machines import documents, goldens, login, wheels
+from machines import image as machine_image
 from machines.machine import Boot, Machine
 
 # Cases of the function's goldens. First: PyTorch in the image, OpenCV 4.8.0, and sudo.
@@ -136,5 +137,5 @@ def _serve_pytorch(
 
 
 def _boot(machine: Machine, document: str) -> Workspace:
-    machine.write("/etc/pip.conf", "[global]\nindex-url = file:///srv/packages\n")
+    machine.write("/etc/pip.conf", machine_image.PIP)
     return Workspace(document, machine.boot(document))
