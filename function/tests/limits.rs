@@ -146,20 +146,21 @@ fn no_run_stays(overdue: fn(&str, &Value) -> Value) {
         for (error, change) in errors() {
             let request = overdue(name, &change);
             let observed = observed(&request);
+            if observed.is_empty() {
+                continue;
+            }
             let response = answer(&case::parse(request));
             let all = resources(&response);
             for (resource, object) in &observed {
                 let why = compute::runs(resource, &object["resource"], &all);
                 assert_eq!(why, None, "{name} with {error}");
             }
-            if !observed.is_empty() {
-                let lifecycle = &case::status(&response)["lifecycle"];
-                assert!(
-                    lifecycle["stoppedBecause"].is_string(),
-                    "{name} with {error}"
-                );
-                checked += 1;
-            }
+            let lifecycle = &case::status(&response)["lifecycle"];
+            assert!(
+                lifecycle["stoppedBecause"].is_string(),
+                "{name} with {error}"
+            );
+            checked += 1;
         }
     }
     assert!(checked > 500, "{checked}");
