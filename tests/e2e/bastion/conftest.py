@@ -1,5 +1,6 @@
 """A platform whose users come through the bastion, and have no rights of their own."""
 
+import fcntl
 import json
 import os
 from collections.abc import Callable
@@ -48,8 +49,15 @@ def constrained(cluster: Cluster) -> bool:
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The private key of an authority whose certificates open accounts."""
-    return Key.generate(tmp_path_factory.mktemp("authority"), "idp").private
+    """The private key of an authority whose certificates open accounts. All processes of
+    pytest-xdist use one bastion, and it trusts one authority."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with (folder / "authority.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        private = folder / "idp"
+        return private if private.exists() else Key.generate(folder, "idp").private
 
 
 @pytest.fixture(scope="session", autouse=True)
