@@ -144,7 +144,7 @@ fn run_in_turn(
         of_turn.copied()
     };
     lanes::one_by_one(of(Turn::First), &run)?;
-    lanes::side_by_side(suites.iter().copied(), &run)?;
+    lanes::side_by_side(suites.iter().copied(), 1, &run)?;
     lanes::one_by_one(of(Turn::Alone), &run)?;
     Ok(())
 }

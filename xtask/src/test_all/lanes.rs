@@ -1,25 +1,26 @@
-//! Suites that run one by one, and two lanes of suites that run at the same time.
+//! Suites that run one by one, and lanes of suites that run at the same time.
 
 use std::collections::VecDeque;
 use std::error::Error;
 use std::iter;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use super::suites::{Suite, Turn};
 
 /// Runs one suite. It tells whether its lane goes on.
 pub(super) type Run<'a> = dyn Fn(&'static Suite) -> Result<ControlFlow<()>, String> + Sync + 'a;
 
-/// Runs suites in both lanes, until all have run or both lanes have stopped. Suites of another
-/// turn do not run.
+/// Runs suites in one first lane and so many second lanes, until all have run or all lanes have
+/// stopped. Suites of another turn do not run.
 ///
 /// # Errors
 ///
-/// The first error of a suite that could not run. The other lane goes on until its end.
+/// The first error of a suite that could not run. The other lanes go on until their end.
 pub(super) fn side_by_side(
     suites: impl IntoIterator<Item = &'static Suite>,
+    second_lanes: usize,
     run: &Run<'_>,
 ) -> Result<(), Box<dyn Error>> {
     let waiting = Waiting::new(suites);
@@ -28,8 +29,9 @@ pub(super) fn side_by_side(
     };
     thread::scope(|scope| {
         let first = scope.spawn(|| lane(Waiting::for_first));
-        let second = scope.spawn(|| lane(Waiting::for_second));
-        let ended = [first.join(), second.join()];
+        let second = (0..second_lanes).map(|_| scope.spawn(|| lane(Waiting::for_second)));
+        let lanes: Vec<_> = iter::once(first).chain(second).collect();
+        let ended: Vec<_> = lanes.into_iter().map(ScopedJoinHandle::join).collect();
         ended
             .into_iter()
             .try_for_each(|lane| Ok(lane.map_err(|_| "a lane panicked")??))
@@ -75,12 +77,12 @@ impl Waiting {
         }
     }
 
-    /// The next suite of the first lane. After its own suites, it helps the second lane.
+    /// The next suite of the first lane. After its own suites, it helps the second lanes.
     fn for_first(&self) -> Option<&'static Suite> {
         take(&self.first).or_else(|| take(&self.second))
     }
 
-    /// The next suite of the second lane. It takes none of the first lane's: two of those would
+    /// The next suite of a second lane. It takes none of the first lane's: two of those would
     /// share a cluster, or the processors that the clusters need.
     fn for_second(&self) -> Option<&'static Suite> {
         take(&self.second)
@@ -96,6 +98,9 @@ fn take(suites: &Mutex<VecDeque<&'static Suite>>) -> Option<&'static Suite> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::super::suites::SUITES;
     use super::*;
 
@@ -123,24 +128,40 @@ mod tests {
     }
 
     #[test]
-    fn every_suite_of_both_lanes_runs_once() {
-        let ran = Mutex::new(Vec::new());
-        side_by_side(SUITES, &|suite| {
-            ran.lock().unwrap().push(suite.name);
+    fn every_suite_of_the_lanes_runs_once() {
+        for second_lanes in [1, 2] {
+            let ran = Mutex::new(Vec::new());
+            side_by_side(SUITES, second_lanes, &|suite| {
+                ran.lock().unwrap().push(suite.name);
+                Ok(ControlFlow::Continue(()))
+            })
+            .unwrap();
+            let mut ran = ran.into_inner().unwrap();
+            let mut expected = [of(Turn::FirstLane), of(Turn::SecondLane)].concat();
+            ran.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(ran, expected);
+        }
+    }
+
+    /// Otherwise each lane would wait for the one before.
+    #[test]
+    fn two_second_lanes_and_the_first_run_at_the_same_time() {
+        let all_began = Barrier::new(3);
+        let begun = AtomicUsize::new(0);
+        side_by_side(SUITES, 2, &|_| {
+            if begun.fetch_add(1, Ordering::SeqCst) < 3 {
+                all_began.wait();
+            }
             Ok(ControlFlow::Continue(()))
         })
         .unwrap();
-        let mut ran = ran.into_inner().unwrap();
-        let mut expected = [of(Turn::FirstLane), of(Turn::SecondLane)].concat();
-        ran.sort_unstable();
-        expected.sort_unstable();
-        assert_eq!(ran, expected);
     }
 
     #[test]
     fn a_failed_suite_stops_its_lane_only() {
         let ran = Mutex::new(Vec::new());
-        side_by_side(SUITES, &|suite| {
+        side_by_side(SUITES, 1, &|suite| {
             ran.lock().unwrap().push(suite.name);
             Ok(match suite.turn {
                 Turn::FirstLane => ControlFlow::Break(()),
@@ -156,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_suite_that_could_not_run_is_an_error() {
-        let error = side_by_side(SUITES, &|suite| match suite.name {
+        let error = side_by_side(SUITES, 1, &|suite| match suite.name {
             "docs" => Err("no make".to_owned()),
             _ => Ok(ControlFlow::Continue(())),
         });

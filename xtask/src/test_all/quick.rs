@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the suites that contributors and CI run.
 //!
 //! The end-to-end suites wait most of their time. So the suites that need no cluster run at the
-//! same time, in a second lane ([`lanes`]).
+//! same time, in two second lanes ([`lanes`]).
 
 use std::ops::ControlFlow;
 use std::process::{Command, ExitCode};
@@ -17,10 +17,10 @@ use super::suites::{SUITES, Suite};
 use super::{Outcome, Runner, lanes};
 use crate::{build, cargo};
 
-/// The suite that runs before both lanes, because it fails soonest.
+/// The suite that runs before the lanes, because it fails soonest.
 const FIRST: &str = "check";
-/// The suites of the two lanes, in the order in which the lanes begin them. The longest come first, so
-/// that both lanes end at about the same time.
+/// The suites of the lanes, in the order in which the lanes begin them. Long ones come first, so that
+/// all lanes end at about the same time.
 const IN_LANES: [&str; 11] = [
     "main",
     "cluster",
@@ -34,6 +34,8 @@ const IN_LANES: [&str; 11] = [
     "workspace",
     "docs",
 ];
+/// With one second lane, two processors are idle for a fifth of the time.
+const SECOND_LANES: usize = 2;
 
 pub(crate) fn run() -> ExitCode {
     match test(&Progress::to_stderr()) {
@@ -76,8 +78,8 @@ fn test(progress: &Progress) -> Outcome<ExitCode> {
     })
 }
 
-/// Compiles the tests before the lanes start, on both processors. In a lane, Cargo's lock would
-/// make the other lane wait for the build.
+/// Compiles the tests before the lanes start, on all processors. In a lane, Cargo's lock would
+/// make the other lanes wait for the build.
 fn compile(progress: &Progress) -> Outcome<()> {
     let step = progress.begin("tests compiled");
     let mut tests = Command::new(env!("CARGO"));
@@ -89,11 +91,11 @@ fn compile(progress: &Progress) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs the suites of both lanes. A lane ends at its first failed suite; the other lane goes on.
+/// Runs the suites of the lanes. A lane ends at its first failed suite; the other lanes go on.
 fn in_lanes(runner: &Runner<'_>) -> Outcome<Vec<Record>> {
     let suites: Vec<_> = IN_LANES.into_iter().map(suite).collect::<Result<_, _>>()?;
     let records = Mutex::new(Vec::new());
-    lanes::side_by_side(suites, &|suite| {
+    lanes::side_by_side(suites, SECOND_LANES, &|suite| {
         let record = runner.run(suite).map_err(|error| error.to_string())?;
         let goes_on = record.passed() && !interrupt::requested();
         records
