@@ -22,6 +22,15 @@ async fn read(sessions: &Sessions) {
     }
 }
 
+/// Two replicas that know a session of one person, and its cookie.
+async fn two_replicas() -> (Sessions, Sessions, String) {
+    let server = ApiServer::default();
+    let (one, other) = (replica(&server), replica(&server));
+    let cookie = one.begin(ada(), None, start()).await.unwrap().value();
+    read(&other).await;
+    (one, other, cookie)
+}
+
 fn ada() -> Person {
     Person {
         user: "ada".into(),
@@ -39,7 +48,7 @@ fn after(minutes: i64) -> Timestamp {
 }
 
 #[tokio::test]
-async fn a_session_ends_that_nobody_uses_and_another_one_goes_on() {
+async fn an_unused_session_ends_and_a_used_one_goes_on() {
     let server = ApiServer::default();
     let sessions = replica(&server);
     let (unused, used) = (
@@ -69,10 +78,7 @@ async fn a_session_ends_after_its_longest_time_although_it_is_used() {
 
 #[tokio::test]
 async fn the_portal_asks_for_a_persons_groups_again_and_only_one_replica_does() {
-    let server = ApiServer::default();
-    let (one, other) = (replica(&server), replica(&server));
-    let cookie = one.begin(ada(), None, start()).await.unwrap().value();
-    read(&other).await;
+    let (one, other, cookie) = two_replicas().await;
     assert!(!one.begins_to_renew(&cookie, after(14)).await, "too early");
     assert!(one.begins_to_renew(&cookie, after(15)).await);
     assert!(!one.begins_to_renew(&cookie, after(15)).await, "it did");
@@ -82,10 +88,7 @@ async fn the_portal_asks_for_a_persons_groups_again_and_only_one_replica_does() 
 
 #[tokio::test]
 async fn changed_groups_reach_every_replica() {
-    let server = ApiServer::default();
-    let (one, other) = (replica(&server), replica(&server));
-    let cookie = one.begin(ada(), None, start()).await.unwrap().value();
-    read(&other).await;
+    let (one, other, cookie) = two_replicas().await;
     let mut session = one.look(&cookie, Look::Uses, start()).unwrap().session;
     session.person.groups = vec!["team-speech".into()];
     one.renew(&cookie, &session).await.unwrap();

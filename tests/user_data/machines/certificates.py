@@ -12,7 +12,7 @@ def make_authority(machine: Machine, name: str) -> str:
     path = f"{FOLDER}/{name}"
     machine.run("mkdir", "-p", FOLDER)
     if not machine.has(path):
-        machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path)
+        login.make_pair(machine, path)
     return login.public_key(machine, path)
 
 
@@ -20,7 +20,7 @@ def sign(machine: Machine, authority: str, principal: str, validity: str) -> str
     """A new key with a certificate of an authority: the path of its private key."""
     machine.run("rm", "-f", KEY, f"{KEY}.pub", f"{KEY}-cert.pub")
     machine.run("mkdir", "-p", "/root/.ssh")
-    machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", KEY)
+    login.make_pair(machine, KEY)
     names = ["-s", f"{FOLDER}/{authority}", "-I", "test", "-n", principal]
     machine.run("ssh-keygen", "-q", *names, "-V", validity, f"{KEY}.pub")
     return KEY

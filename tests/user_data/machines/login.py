@@ -14,8 +14,13 @@ def make_key(machine: Machine) -> str:
     """Makes a key pair, and returns the public key. The private key stays in the
     machine."""
     machine.run("mkdir", "-p", "/root/.ssh")
-    machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", KEY)
+    make_pair(machine, KEY)
     return machine.says("cat", f"{KEY}.pub")
+
+
+def make_pair(machine: Machine, path: str) -> None:
+    """Makes a key pair in the machine. `path` is its private key."""
+    machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", path)
 
 
 def public_key(machine: Machine, path: str = KEY) -> str:
@@ -26,7 +31,7 @@ def public_key(machine: Machine, path: str = KEY) -> str:
 def serve(machine: Machine) -> None:
     host_key = "/etc/ssh/ssh_host_ed25519_key"
     if not machine.has(host_key):
-        machine.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", host_key)
+        make_pair(machine, host_key)
     machine.run("mkdir", "-p", "/run/sshd")
     machine.run("/usr/sbin/sshd")
     hosts = "sed 's/^/127.0.0.1 /' /etc/ssh/ssh_host_*_key.pub >/root/.ssh/known_hosts"
