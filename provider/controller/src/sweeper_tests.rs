@@ -7,7 +7,7 @@ use super::*;
 use crate::seals::SEALS;
 use crate::simulation::pool_for_tests;
 
-/// The UID of the first of the pools, before the restore.
+/// The UID that the pool had before the restore.
 const FIRST: &str = "uid-before";
 
 /// A pool of a backup. Its first UID has the instances, and it has another UID now.

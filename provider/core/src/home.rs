@@ -327,8 +327,9 @@ impl ObservedHome {
                 let snapshots = self.snapshots.iter().map(|snapshot| snapshot.number);
                 let used = volumes.map(|volume| volume.number).chain(snapshots);
                 record.number = used.fold(record.number, u64::max);
-                // EC2 may refuse to delete one of several snapshots. The status names one until all
-                // of them are gone, because nobody lists the snapshots of a home without one.
+                // EC2 may refuse to delete one of several snapshots. The provider lists the snapshots
+                // of a home only while the status names one. So the status names one until EC2 has
+                // deleted all of them.
                 let newest = self.snapshots.iter().max_by_key(|snapshot| snapshot.number);
                 let left = || newest.map(|snapshot| snapshot.id.clone());
                 record.snapshot_id = record.snapshot_id.take().or_else(left);

@@ -46,7 +46,7 @@ impl ApiServer {
         self.state().objects.get(path).cloned()
     }
 
-    /// Stores an object unchanged.
+    /// Stores an object under a new version.
     pub fn put(&self, path: &str, object: Value) {
         self.state().store(path, object);
     }
@@ -197,8 +197,11 @@ impl State {
                     .split(',')
                     .filter(|term| !term.is_empty())
                     .all(|term| {
-                        let (key, value) = term.split_once('=').unwrap_or((term, ""));
-                        object["metadata"]["labels"][key] == value
+                        let labels = &object["metadata"]["labels"];
+                        match term.split_once('=') {
+                            Some((key, value)) => labels[key] == value,
+                            None => !labels[term].is_null(),
+                        }
                     })
         });
         let items: Vec<_> = items.map(|(_, object)| object).collect();
