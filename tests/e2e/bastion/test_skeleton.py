@@ -214,3 +214,15 @@ def test_the_image_has_no_shell_and_the_session_no_token(
     shared = Path(f"/proc/{door.process('sshd')}/root/run/gpu-bastion")
     files = [one for one in shared.rglob("*") if one.is_file()]
     assert files and not [one for one in files if b"PRIVATE" in one.read_bytes()]
+
+
+def test_people_get_aes_gcm_and_no_cipher_that_the_terrapin_attack_breaks(
+    alice: Workspaces, enter: Enter
+) -> None:
+    visitor = enter(alice)
+    ran = visitor("whoami", flags=("-v",))
+    for direction in ("server->client", "client->server"):
+        assert f"{direction} cipher: aes128-gcm@openssh.com " in ran.stderr
+    refused = visitor("whoami", flags=("-c", "chacha20-poly1305@openssh.com"))
+    assert refused.returncode == 255
+    assert "no matching cipher found" in refused.stderr
