@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,14 @@ class Door:
     def process(self, container: str, replica: int = 0) -> int:
         """The process of a container on this machine."""
         return self.cluster.process_of(self.container(container, replica))
+
+    def processes(self, replica: int = 0) -> Callable[[], list[int]]:
+        """Tells all processes of a replica's containers on this machine, without a request."""
+        statuses = self.pod(replica)["status"]["containerStatuses"]
+        ids = [one["containerID"].removeprefix("containerd://") for one in statuses]
+        return lambda: [
+            found for id_ in ids for found in self.cluster.processes_in(id_)
+        ]
 
     def container(self, name: str, replica: int = 0) -> Object:
         """The status of a container."""
