@@ -37,7 +37,7 @@ def main() -> int:
     if arguments.output == "json":
         print(json.dumps(report.json(figures, promises), indent=2))
     else:
-        print(f"\n{report.ways(figures)}\n{table.bars("bastion", promises)}")
+        print(f"\n{report.ways(figures)}\n{table.bars('bastion', promises)}")
         print(report.notes(figures))
         print("\n".join(table.missed(promises)))
     return 0 if all(one.is_met for one in promises) else 1
