@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -226,3 +227,31 @@ def test_people_get_aes_gcm_and_no_cipher_that_the_terrapin_attack_breaks(
     refused = visitor("whoami", flags=("-c", "chacha20-poly1305@openssh.com"))
     assert refused.returncode == 255
     assert "no matching cipher found" in refused.stderr
+
+
+def test_commands_share_the_login_of_one_connection_until_the_person_is_suspended(
+    alice: Workspaces, enter: Enter, cluster: Cluster
+) -> None:
+    visitor = enter(alice)
+    # The path of a socket has at most 107 characters (unix(7)).
+    with tempfile.TemporaryDirectory() as folder:
+        socket = ("-S", f"{folder}/bastion")
+        with subprocess.Popen(visitor.line(flags=("-M", "-N", *socket))) as connection:
+            try:
+                until(
+                    "the connection",
+                    lambda: visitor(flags=("-O", "check", *socket)).returncode == 0,
+                )
+                for _ in range(2):
+                    ran = visitor("whoami", flags=("-v", *socket))
+                    assert (ran.returncode, alice.owner in ran.stdout) == (0, True)
+                    assert "Authenticated" not in ran.stderr
+                patch = ("patch", "devuser", alice.owner, "--type=merge", "-p")
+                cluster.kubectl(*patch, json.dumps({"spec": {"suspended": True}}))
+                until(
+                    "the connection to be of no use",
+                    lambda: visitor("whoami", flags=socket).returncode != 0,
+                    10,
+                )
+            finally:
+                connection.terminate()
