@@ -109,6 +109,9 @@ def test_the_tools_of_ssh_work(devctl: Devctl, workspace: str, tmp_path: Path) -
     assert run("ssh", *config, *master, host, "echo on").stdout == "on\n"
     run("ssh", *config, *master, "-O", "exit", host)
 
+    told = run("ssh", *config, "-v", host, "true").stderr
+    assert "server->client cipher: aes128-gcm@openssh.com" in told, "copies are slow"
+
 
 def test_an_editors_way_in_works(devctl: Devctl, workspace: str) -> None:
     """VS Code's Remote - SSH runs a script by bash, and reaches it by a SOCKS proxy."""

@@ -131,6 +131,8 @@ class Stage:
             GlobalKnownHostsFile="none",
             StrictHostKeyChecking="yes",
             BatchMode="yes",
+            # As docs/bastion.md and devctl have it.
+            Ciphers="^aes128-gcm@openssh.com",
         )
         return "".join([*blocks, everywhere])
 
