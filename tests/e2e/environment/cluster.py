@@ -1,4 +1,4 @@
-"""The cluster. Tests change it with kubectl, as users do."""
+"""The cluster. Tests change it as users do by kubectl."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from .objects import Object, Objects, Refused
+from .objects import Exists, Missing, Object, Objects, Refused
 from .waiting import until
 
 CLAIMS = "gpudevworkspaceclaims.platform.acme.io"
@@ -56,15 +56,12 @@ class Cluster:
         return self.objects.all(kind, namespace, labels, fields)
 
     def apply(self, document: Object) -> None:
-        """Applies an object, a second time if a parallel test has just created it.
-        kubectl reads the object first, and then fails to create it."""
-        text = json.dumps(document)
+        """Applies an object, as `kubectl apply` does."""
         try:
-            self.kubectl("apply", "-f", "-", stdin=text)
-        except Refused as refused:
-            if "AlreadyExists" not in str(refused):
-                raise
-            self.kubectl("apply", "-f", "-", stdin=text)
+            self.objects.create(document)
+        except Exists:
+            # What differs from what was applied before, only kubectl knows.
+            self.kubectl("apply", "-f", "-", stdin=json.dumps(document))
 
     def may(self, user: str, *what: str) -> bool:
         """Whether a user has a right. `what` are the arguments of `kubectl auth can-i`."""
@@ -94,19 +91,44 @@ class Cluster:
         labels = {"platform.acme.io/owner": owner}
         metadata = {"name": name, "labels": labels}
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-        self.kubectl("create", "-f", "-", stdin=json.dumps(namespace))
+        self.objects.create(namespace)
 
     def delete_namespace(self, name: str) -> None:
-        self.kubectl("delete", "namespace", name, "--wait=false")
+        self.objects.delete("namespaces", name, "")
 
-    def delete_claims(self, namespace: str, seconds: int = 180) -> None:
-        self.delete_claim("--all", namespace, seconds)
+    def delete(
+        self, kind: str, name: str, namespace: str, seconds: float, cascade: str = ""
+    ) -> None:
+        """Deletes an object, and waits until it is gone."""
+        found = self.get(kind, name, namespace)
+        self.objects.delete(kind, name, namespace, cascade or "background")
+        self._await_end(kind, namespace, [found] if found else [], seconds)
 
-    def delete_claim(self, name: str, namespace: str, seconds: int) -> None:
-        self.kubectl(
-            *("delete", CLAIMS, name, "-n", namespace),
-            *(f"--cascade={self.cascade}", f"--timeout={seconds}s"),
-        )
+    def delete_claim(self, name: str, namespace: str, seconds: float) -> None:
+        self.delete(CLAIMS, name, namespace, seconds, self.cascade)
+
+    def delete_claims(self, namespace: str, seconds: float = 180) -> None:
+        claims = self.all(CLAIMS, namespace)
+        for one in claims:
+            name = one["metadata"]["name"]
+            try:
+                self.objects.delete(CLAIMS, name, namespace, self.cascade)
+            except Missing:
+                # Somebody else has deleted it.
+                continue
+        self._await_end(CLAIMS, namespace, claims, seconds)
+
+    def _await_end(
+        self, kind: str, namespace: str, objects: list[Object], seconds: float
+    ) -> None:
+        ending = {one["metadata"]["uid"] for one in objects}
+
+        def left() -> list[Object]:
+            now = self.all(kind, namespace)
+            return [one for one in now if one["metadata"]["uid"] in ending]
+
+        what = f"the {kind} of {namespace} to go"
+        until(what, lambda: not left(), seconds, instead=left)
 
     def pods(self, package: str) -> list[Object]:
         """The pods of a package that are not being deleted.

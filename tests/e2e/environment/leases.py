@@ -57,6 +57,4 @@ class Leases:
         until(f"lease {name}: {reason} with {word!r}", look, 90)
 
     def end(self, name: str) -> None:
-        self.cluster.kubectl(
-            *("delete", "spotlease", name, "-n", self.namespace, "--timeout=60s")
-        )
+        self.cluster.delete("spotlease", name, self.namespace, 60)

@@ -1,7 +1,7 @@
-"""Objects, read from the API server over connections that stay open.
+"""Objects at the API server, over connections that stay open.
 
-Tests read five times a second. kubectl would start a process for each read, which
-would keep two processors busy.
+Tests read five times a second, and change objects many times. kubectl would start a
+process for each, which would keep two processors busy.
 """
 
 import base64
@@ -9,7 +9,7 @@ import json
 import ssl
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -23,8 +23,25 @@ _DISCOVERY = {
 }
 
 
+# What `kubectl apply` calls itself, and the annotation in which it keeps what it applied.
+_APPLY = "kubectl-client-side-apply"
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
 class Refused(Exception):
     """The error message of the API server, or of kubectl."""
+
+
+class Exists(Refused):
+    """There is an object of this name."""
+
+
+class Missing(Refused):
+    """There is no object of this name."""
+
+
+# What tests tell apart, by the reasons of the API server.
+_REFUSALS = {"AlreadyExists": Exists, "NotFound": Missing}
 
 
 @dataclass(frozen=True)
@@ -91,6 +108,61 @@ class Objects:
         }
         return [of | item for item in listed["items"]]
 
+    def create(self, document: Object) -> None:
+        """Creates an object, as `kubectl apply` does with one that does not exist."""
+        group, _, version = document["apiVersion"].rpartition("/")
+        kind = document["kind"].lower()
+        resource = self._resource(f"{kind}.{group}" if group else kind)
+        base = "/".join(p for p in ("/apis" if group else "/api", group, version) if p)
+        resource = replace(resource, root=base)
+        metadata = document["metadata"]
+        annotations = metadata.get("annotations") or {}
+        applied = json.dumps(document, separators=(",", ":")) + "\n"
+        created = document | {
+            "metadata": metadata | {"annotations": annotations | {_APPLIED: applied}}
+        }
+        path = resource.path(metadata.get("namespace", "default"))
+        settings = f"?fieldManager={_APPLY}&fieldValidation=Strict"
+        self._change("POST", path + settings, created)
+
+    def delete(
+        self, kind: str, name: str, namespace: str, cascade: str = "background"
+    ) -> None:
+        """Begins to delete an object. `cascade` is as for `kubectl delete`."""
+        options = {"propagationPolicy": cascade.capitalize()}
+        self._change("DELETE", self._resource(kind).path(namespace, name), options)
+
+    def merge(self, kind: str, name: str, namespace: str, patch: Object) -> None:
+        """Changes fields, and removes those that are None (RFC 7396)."""
+        path = self._resource(kind).path(namespace, name)
+        self._change("PATCH", path, patch, "application/merge-patch+json")
+
+    def text(self, path: str) -> str:
+        """The answer at a path of the API server."""
+        return self._answer("GET", path).decode()
+
+    def _change(
+        self, method: str, path: str, body: Object, type_: str = "application/json"
+    ) -> None:
+        headers = {"Content-Type": type_}
+        self._answer(method, path, body=json.dumps(body), headers=headers)
+
+    def _answer(self, method: str, path: str, **request: Any) -> bytes:
+        try:
+            answer = self._http.request(method, self._server + path, **request)
+        except urllib3.exceptions.HTTPError as error:
+            raise Refused(f"{path}: {error}") from error
+        if answer.status < 300:
+            return answer.data
+        try:
+            status: Object = json.loads(answer.data)
+        except ValueError:
+            # The API server passes on the answer of a pod.
+            status = {"message": answer.data.decode(errors="replace")}
+        reason = status.get("reason", answer.status)
+        refusal = _REFUSALS.get(reason, Refused)
+        raise refusal(f"Error from server ({reason}): {status.get('message', status)}")
+
     def _resource(self, kind: str) -> _Resource:
         if kind not in self._resources:
             # The kind's definition may be newer than the last discovery.
@@ -106,17 +178,16 @@ class Objects:
         for root in ("/api", "/apis"):
             for group in (self._read(root, headers=_DISCOVERY) or {})["items"]:
                 name = group["metadata"].get("name", "")
-                # The first version is the preferred one.
-                version = group["versions"][0]
-                base = "/".join(p for p in (root, name, version["version"]) if p)
-                for one in version["resources"]:
-                    resource = _Resource(
-                        base, one["resource"], one["scope"] == "Namespaced"
-                    )
-                    names = [one["resource"], one["singularResource"]]
-                    for known in [*names, *one.get("shortNames", [])]:
-                        found.setdefault(known, resource)
-                        found.setdefault(f"{known}.{name}", resource)
+                # The first version is the preferred one. It need not have all resources.
+                for version in group["versions"]:
+                    base = "/".join(p for p in (root, name, version["version"]) if p)
+                    for one in version["resources"]:
+                        scope = one["scope"] == "Namespaced"
+                        resource = _Resource(base, one["resource"], scope)
+                        names = [one["resource"], one["singularResource"]]
+                        for known in [*names, *one.get("shortNames", [])]:
+                            found.setdefault(known, resource)
+                            found.setdefault(f"{known}.{name}", resource)
         return found
 
     def _read(

@@ -84,14 +84,15 @@ class Pools:
         return until(f"pool {name}: {type_}={status} with {word!r}", look, seconds)
 
     def annotate(self, name: str, *annotations: str) -> None:
-        self.cluster.kubectl(
-            "annotate", "spotpool", name, "-n", self.namespace, *annotations
-        )
+        """Sets annotations as `kubectl annotate --overwrite` takes them: `name=value`, or
+        `name-` for one that shall go."""
+        changed = dict(map(_setting, annotations))
+        self._merge(name, {"metadata": {"annotations": changed}})
 
     def look_again(self, name: str, token: str) -> Object:
         """The pool after the provider looked at EC2 on request."""
         request = f"crossplane.io/reconcile-requested-at={token}"
-        self.annotate(name, request, "--overwrite")
+        self.annotate(name, request)
 
         def look() -> Object | None:
             found = self.get(name)
@@ -106,11 +107,7 @@ class Pools:
         a paused pool. The instances stay."""
         self.annotate(name, "crossplane.io/paused=true")
         self.says(name, "Synced", "False", "ReconcilePaused")
-        patch = '{"metadata": {"finalizers": null}}'
-        self.cluster.kubectl(
-            *("patch", "spotpool", name, "-n", self.namespace, "--type=merge"),
-            *("-p", patch),
-        )
+        self._merge(name, {"metadata": {"finalizers": None}})
         self.delete(name)
 
     def restore(self, backup: Object, name: str = "") -> None:
@@ -124,15 +121,16 @@ class Pools:
         self.cluster.kubectl("create", "-f", "-", stdin=json.dumps(document))
 
     def patch(self, name: str, spec: dict[str, Any]) -> None:
-        document = json.dumps({"spec": spec})
-        self.cluster.kubectl(
-            *("patch", "spotpool", name, "-n", self.namespace),
-            *("--type=merge", "-p", document),
-        )
+        self._merge(name, {"spec": spec})
 
     def delete(self, name: str, wait: bool = True) -> None:
-        how = "--timeout=60s" if wait else "--wait=false"
-        self.cluster.kubectl("delete", "spotpool", name, "-n", self.namespace, how)
+        if wait:
+            self.cluster.delete("spotpool", name, self.namespace, 60)
+        else:
+            self.cluster.objects.delete("spotpool", name, self.namespace)
+
+    def _merge(self, name: str, patch: Object) -> None:
+        self.cluster.objects.merge("spotpool", name, self.namespace, patch)
 
 
 def identity(cluster: Cluster) -> str | None:
@@ -147,7 +145,7 @@ def operations(cluster: Cluster, path: str, pod: Object) -> str:
     asks: a NetworkPolicy lets no client of this machine in."""
     name = pod["metadata"]["name"]
     proxy = f"/api/v1/namespaces/{SYSTEM}/pods/{name}:{PORT}/proxy{path}"
-    return cluster.kubectl("get", "--raw", proxy)
+    return cluster.objects.text(proxy)
 
 
 def answers(cluster: Cluster, path: str, pod: Object) -> bool:
@@ -162,3 +160,8 @@ def samples(text: str) -> dict[str, float]:
     """The values of Prometheus samples, by name and labels."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in (l.rsplit(" ", 1) for l in lines)}
+
+
+def _setting(text: str) -> tuple[str, str | None]:
+    name, is_set, value = text.partition("=")
+    return (name, value) if is_set else (name.removesuffix("-"), None)
