@@ -96,16 +96,18 @@ class Cluster:
     def delete_namespace(self, name: str) -> None:
         self.objects.delete("namespaces", name, "")
 
-    def delete(
-        self, kind: str, name: str, namespace: str, seconds: float, cascade: str = ""
-    ) -> None:
+    def delete(self, kind: str, name: str, namespace: str, seconds: float) -> None:
         """Deletes an object, and waits until it is gone."""
         found = self.get(kind, name, namespace)
-        self.objects.delete(kind, name, namespace, cascade or "background")
+        self.objects.delete(kind, name, namespace)
         self._await_end(kind, namespace, [found] if found else [], seconds)
 
-    def delete_claim(self, name: str, namespace: str, seconds: float) -> None:
-        self.delete(CLAIMS, name, namespace, seconds, self.cascade)
+    def delete_claim(self, name: str, namespace: str, seconds: int) -> None:
+        """Deletes a claim by the command line that the documentation gives."""
+        self.kubectl(
+            *("delete", CLAIMS, name, "-n", namespace),
+            *(f"--cascade={self.cascade}", f"--timeout={seconds}s"),
+        )
 
     def delete_claims(self, namespace: str, seconds: float = 180) -> None:
         claims = self.all(CLAIMS, namespace)
