@@ -56,12 +56,13 @@ class Cluster:
         return self.objects.all(kind, namespace, labels, fields)
 
     def apply(self, document: Object) -> None:
-        """Applies an object, as `kubectl apply` does."""
-        try:
-            self.objects.create(document)
-        except Exists:
-            # What differs from what was applied before, only kubectl knows.
-            self.kubectl("apply", "-f", "-", stdin=json.dumps(document))
+        """Applies an object, or each of a List, as `kubectl apply` does."""
+        for one in document["items"] if document["kind"] == "List" else [document]:
+            try:
+                self.objects.create(one)
+            except Exists:
+                # What differs from what was applied before, only kubectl knows.
+                self.kubectl("apply", "-f", "-", stdin=json.dumps(one))
 
     def may(self, user: str, *what: str) -> bool:
         """Whether a user has a right. `what` are the arguments of `kubectl auth can-i`."""
