@@ -48,14 +48,16 @@ test: ready
 test-all: ready
 	@$(XTASK) test-all
 
-# Formatting, lints, imports, licences, and what this Python cannot read. Generated files are checked by xtask's own tests.
+# Formatting, lints, imports, licences, and whether Python can read its files. Generated files are
+# checked by xtask's own tests.
+check: PYTHON_FOLDERS := tests argocd xtask function/cluster/programs
 check:
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets --features local-cluster/cluster -- -D warnings
 	$(XTASK) imports
 	$(XTASK) licences
-	$(XTASK) python -m black --quiet --check tests argocd xtask function/cluster/programs
-	PYTHONPYCACHEPREFIX=target/bytecode $(XTASK) python -m compileall -q tests argocd xtask function/cluster/programs
+	$(XTASK) python -m black --quiet --check $(PYTHON_FOLDERS)
+	PYTHONPYCACHEPREFIX=target/bytecode $(XTASK) python -m compileall -q $(PYTHON_FOLDERS)
 
 unit:
 	cargo test --quiet --workspace

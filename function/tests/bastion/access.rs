@@ -90,9 +90,9 @@ fn a_pod_without_a_network_starts_past_the_bastion() {
     }
 }
 
-/// The function's answer to the case `name`, in which the workspace does not run. The workspace's
-/// status says that somebody can connect. The policy names the bastion's pods and no network of the
-/// bastion. `input` is a merge patch of the policy.
+/// The function's answer to the case `name`, in which the workspace does not run. The observed
+/// composite has the condition `AccessReady` with the status `True`. The policy has
+/// `bastion.podLabels` and no `bastion.cidrs`. `input` is a merge patch of the policy.
 fn at_rest_after_reachable(name: &str, input: &Value) -> RunFunctionResponse {
     let mut request = request(name, "v3", &pods());
     without_claims_networks(&mut request);

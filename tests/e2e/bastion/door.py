@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -162,13 +161,11 @@ class Door:
         """The process of a container on this machine."""
         return self.cluster.process_of(self.container(container, replica))
 
-    def processes(self, replica: int = 0) -> Callable[[], list[int]]:
-        """Tells all processes of a replica's containers on this machine, without a request."""
+    def processes(self, replica: int = 0) -> list[int]:
+        """All processes of a replica's containers on this machine."""
         statuses = self.pod(replica)["status"]["containerStatuses"]
         ids = [one["containerID"].removeprefix("containerd://") for one in statuses]
-        return lambda: [
-            found for id_ in ids for found in self.cluster.processes_in(id_)
-        ]
+        return [found for id_ in ids for found in self.cluster.processes_in(id_)]
 
     def container(self, name: str, replica: int = 0) -> Object:
         """The status of a container."""

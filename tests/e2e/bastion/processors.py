@@ -2,42 +2,29 @@
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 # The unit of the kernel's times.
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-@dataclass(frozen=True)
-class Work:
-    """Processor seconds since the machine started."""
-
-    machine: float
-    # Of the processes that somebody asks for, with their children that have ended.
-    own: float
-
-    @staticmethod
-    def until_now(processes: Iterable[int]) -> "Work":
-        return Work(_machine(), sum(map(_process, processes)))
-
-    def others(self, since: "Work") -> float:
-        """The seconds since then in which processors worked for others."""
-        return (self.machine - since.machine) - (self.own - since.own)
-
-
 class Waiting:
-    """What of a time went by because this machine did the work of others. A processor that
-    works for others works for nobody else, so the time is their work by the number of
-    processors."""
+    """How long the work of other processes kept the processors from a program, since the
+    object was made. A processor does one thing at a time, so the time is the work of the
+    others, divided by the number of processors."""
 
     def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
+        """`processes` tells the program's processes that live."""
         self.processes = processes
-        self.since = Work.until_now(processes())
+        self.began = self._work_of_others()
 
     def seconds(self) -> float:
-        now = Work.until_now(self.processes())
-        return now.others(self.since) / (os.cpu_count() or 1)
+        return (self._work_of_others() - self.began) / (os.cpu_count() or 1)
+
+    def _work_of_others(self) -> float:
+        """Processor seconds since the machine started."""
+        own = sum(map(_process, self.processes()))
+        return _machine() - own
 
 
 def _machine() -> float:
@@ -50,6 +37,7 @@ def _machine() -> float:
 
 
 def _process(process: int) -> float:
+    """Processor seconds of a process, and of its children that have ended."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:

@@ -117,7 +117,7 @@ class Cluster:
             try:
                 self.objects.delete(CLAIMS, name, namespace, self.cascade)
             except Missing:
-                # Somebody else has deleted it.
+                # Crossplane or another client has deleted the claim since it was listed.
                 continue
         self._await_end(CLAIMS, namespace, claims, seconds)
 

@@ -9,6 +9,7 @@ import json
 import ssl
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +24,7 @@ _DISCOVERY = {
 }
 
 
-# What `kubectl apply` calls itself, and the annotation in which it keeps what it applied.
+# `kubectl apply` is this field manager. It keeps the applied object in this annotation.
 _APPLY = "kubectl-client-side-apply"
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -113,8 +114,7 @@ class Objects:
         group, _, version = document["apiVersion"].rpartition("/")
         kind = document["kind"].lower()
         resource = self._resource(f"{kind}.{group}" if group else kind)
-        base = "/".join(p for p in ("/apis" if group else "/api", group, version) if p)
-        resource = replace(resource, root=base)
+        resource = replace(resource, root=_root(group, version))
         metadata = document["metadata"]
         annotations = metadata.get("annotations") or {}
         applied = json.dumps(document, separators=(",", ":")) + "\n"
@@ -175,20 +175,25 @@ class Objects:
         """The resource of each name that kubectl takes. If several groups have a name,
         the first group counts."""
         found: dict[str, _Resource] = {}
+        for group, version, served in self._served():
+            is_namespaced = served["scope"] == "Namespaced"
+            root = _root(group, version)
+            resource = _Resource(root, served["resource"], is_namespaced)
+            names = [served["resource"], served["singularResource"]]
+            for name in [*names, *served.get("shortNames", [])]:
+                found.setdefault(name, resource)
+                found.setdefault(f"{name}.{group}", resource)
+        return found
+
+    def _served(self) -> Iterator[tuple[str, str, Object]]:
+        """The group, the version and the description of each resource. The preferred
+        version of a group comes first. It need not have all resources."""
         for root in ("/api", "/apis"):
             for group in (self._read(root, headers=_DISCOVERY) or {})["items"]:
-                name = group["metadata"].get("name", "")
-                # The first version is the preferred one. It need not have all resources.
                 for version in group["versions"]:
-                    base = "/".join(p for p in (root, name, version["version"]) if p)
-                    for one in version["resources"]:
-                        scope = one["scope"] == "Namespaced"
-                        resource = _Resource(base, one["resource"], scope)
-                        names = [one["resource"], one["singularResource"]]
-                        for known in [*names, *one.get("shortNames", [])]:
-                            found.setdefault(known, resource)
-                            found.setdefault(f"{known}.{name}", resource)
-        return found
+                    for served in version["resources"]:
+                        name = group["metadata"].get("name", "")
+                        yield name, version["version"], served
 
     def _read(
         self,
@@ -206,3 +211,8 @@ class Objects:
         if answer.status != 200:
             raise Refused(f"{path}: {body.get('message', body)}")
         return body
+
+
+def _root(group: str, version: str) -> str:
+    """The URL path of a version. The core group has no name."""
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
