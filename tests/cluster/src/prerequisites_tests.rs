@@ -175,6 +175,28 @@ mod programs {
     }
 
     #[test]
+    fn a_machine_that_passes_can_build_the_image_of_workspaces() {
+        let build = include_str!("../../../images/workspace/build.sh");
+        let signs: Vec<&str> = include_str!("../prerequisites.list")
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .flat_map(|line| line.split_whitespace().skip(1))
+            .collect();
+        let lines = build.lines().map(str::split_whitespace);
+        let modules: Vec<&str> = lines
+            .filter_map(|mut words| {
+                let is_module = words.next() == Some("python3") && words.next() == Some("-m");
+                words.next().filter(|_| is_module)
+            })
+            .collect();
+        assert!(!modules.is_empty(), "the build runs no module of Python");
+        for module in modules {
+            let sign = format!("python:{module}");
+            assert!(signs.contains(&sign.as_str()), "{sign} is not in the list");
+        }
+    }
+
+    #[test]
     fn what_apt_cannot_bring_is_named_with_what_was_found() {
         let machine = Machine::complete("by-hand").without("rustc");
         machine.program(
