@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from bastion.door import NAMESPACE, Door, Visitor
 from bastion.held import Client, Held, PROMPT, known_everywhere, stream
 from cluster.workspaces import Workspaces
@@ -22,6 +24,8 @@ def served(cluster: Cluster) -> set[str]:
     }
 
 
+# Other tests enter the replica that this one replaces.
+@pytest.mark.alone
 def test_who_works_in_a_replica_that_is_replaced_goes_on_and_leaves_by_themselves(
     alice: Workspaces,
     enter: Callable[..., Visitor],
