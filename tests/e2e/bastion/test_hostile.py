@@ -18,6 +18,9 @@ from environment import registry
 from environment.cluster import Cluster
 from environment.objects import Object
 
+# There is one pod with another program, and each test creates it.
+pytestmark = pytest.mark.xdist_group("hostile")
+
 # The failure of ssh's agent (draft-ietf-sshm-ssh-agent).
 FAILURE = 5
 # Where `tests/hostile` looks for its hole.
