@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -20,10 +21,23 @@ SEED = int(os.environ.get("BASTION_SEED", str(random.randrange(1 << 32))))
 
 
 def kill_broker(door: Door) -> str:
-    """Returns the container in which the broker ran."""
-    container = str(door.container("broker")["containerID"])
-    os.kill(door.broker(), signal.SIGKILL)
-    return container
+    """Kills the broker, once one runs, and returns its container.
+
+    The kubelet ends a container after three failed probes in a row. The failures may be
+    those of killed brokers, so that the kubelet ends a broker that has just started.
+    """
+
+    def kill() -> str | None:
+        container = str(door.container("broker")["containerID"])
+        running = door.cluster.processes_in(container.removeprefix("containerd://"))
+        for process in running:
+            # The kubelet may end the process at the same time.
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+                return container
+        return None
+
+    return until("a broker that runs", kill, 90)
 
 
 def is_back(door: Door, killed: str) -> bool:
