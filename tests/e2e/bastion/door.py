@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +206,9 @@ def requests() -> list[Any]:
     log = Path(os.environ["KUBECONFIG"]).parents[1] / "logs/audit.log"
     recorded = [json.loads(line) for line in log.read_text().splitlines()]
     return [one for one in recorded if one.get("userAgent") != AGENT]
+
+
+def moment(time: str) -> float:
+    """The time of a record of the bastion or of the API server, in seconds since 1970.
+    The bastion leaves out zeros at the end of a fraction."""
+    return datetime.fromisoformat(time).timestamp()

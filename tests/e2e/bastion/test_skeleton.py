@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bastion.door import HOSTILE, Door, Visitor, requests
+from bastion.door import HOSTILE, Door, Visitor, moment, requests
 from cluster.workspaces import Workspaces
 from environment.cluster import Cluster
 from environment.objects import Refused
@@ -65,7 +65,7 @@ def test_every_request_of_the_bastion_is_in_its_own_log_before_the_api_server_ha
     for request in impersonated:
         record = records[request["auditID"]]
         assert record["path"] == request["requestURI"]
-        assert record["time"][:26] <= request["requestReceivedTimestamp"][:26]
+        assert moment(record["time"]) <= moment(request["requestReceivedTimestamp"])
         account = request["impersonatedUser"]["username"]
         assert account.endswith(":gpu-workspaces.owner")
         assert record["user"] in account
