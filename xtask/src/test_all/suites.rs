@@ -196,8 +196,8 @@ pub(super) static SUITES: &[Suite] = &[
         "bastion",
         "the door: who may come in, and what is written down",
         &["e2e", "SUITE=bastion"],
-        10,
-        SecondLane,
+        17,
+        Alone,
     ),
     suite(
         "portal-on-cluster",
