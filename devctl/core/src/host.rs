@@ -52,7 +52,8 @@ pub trait Api: Send + Sync {
     ) -> Result<Value, Refused>;
     /// Deletes an object if it still has this UID. Kubernetes deletes the object's dependents first.
     async fn delete(&self, object: &Reference, uid: &str) -> Result<(), Refused>;
-    /// Waits until the object is no longer as in `version`.
+    /// Waits until the object is no longer as in `version`. An object that does not exist has an empty
+    /// version.
     async fn changed(
         &self,
         object: &Reference,

@@ -53,7 +53,8 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
         .await
         .map_err(|refused| refused.problem(&target))?;
     if !given.no_wait {
-        until_gone(call, &target, claim.clone(), given.timeout).await?;
+        let uid = workspace.uid();
+        until_gone(call, &target, uid, Some(claim.clone()), given.timeout).await?;
     }
     for home in &homes {
         let uid = text(home, "/metadata/uid").unwrap_or_default();
@@ -67,7 +68,8 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
             .map_err(|refused| refused.problem(&home))?;
         if !given.no_wait {
             // Kubernetes keeps a home until no pod uses it.
-            until_gone(call, &home, unread(uid), given.timeout).await?;
+            let left = existing(call, &home).await?;
+            until_gone(call, &home, uid, left, given.timeout).await?;
         }
         call.host.terminal.note(&format!("{home} deleted").into());
     }
@@ -89,12 +91,8 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
 
 /// Deletes a workspace from the git repository that Argo CD reads.
 async fn from_git(call: Call<'_>, given: &Delete, target: &Reference) -> Result<u8, Problem> {
-    let claim = match call.host.api.get(target).await {
-        Ok(claim) => Some(claim),
-        // Argo CD has not created it yet, or it is gone already; the file is to go nevertheless.
-        Err(refused) if refused.is_absent() => None,
-        Err(refused) => return Err(refused.problem(target)),
-    };
+    // Argo CD may not have created it yet, or it is gone already; the file is to go nevertheless.
+    let claim = existing(call, target).await?;
     let workspace = claim.as_ref().map(Workspace::new);
     if let Some(workspace) = workspace
         && !given.yes
@@ -110,16 +108,21 @@ async fn from_git(call: Call<'_>, given: &Delete, target: &Reference) -> Result<
         call.host.terminal.note(&line.into());
     }
     if let Some(claim) = claim.filter(|_| given.push && !given.no_wait) {
-        until_gone(call, target, claim, given.timeout).await?;
+        let uid = Workspace::new(&claim).uid().to_owned();
+        until_gone(call, target, &uid, Some(claim), given.timeout).await?;
         let line = format!("{} is deleted", target.name);
         call.host.terminal.data(&line.into())?;
     }
     Ok(0)
 }
 
-/// What is known of an object before it is read.
-fn unread(uid: &str) -> Value {
-    serde_json::json!({"metadata": {"uid": uid}})
+/// The object, if it exists.
+async fn existing(call: Call<'_>, target: &Reference) -> Result<Option<Value>, Problem> {
+    match call.host.api.get(target).await {
+        Ok(object) => Ok(Some(object)),
+        Err(refused) if refused.is_absent() => Ok(None),
+        Err(refused) => Err(refused.problem(target)),
+    }
 }
 
 /// Asks before something is lost. Without a terminal, `--yes` is needed where files are lost.
@@ -172,13 +175,14 @@ async fn homes(call: Call<'_>, target: &Reference) -> Result<Vec<Value>, Problem
     Ok(homes.into_iter().filter(is_ours).collect())
 }
 
+/// Waits until the object with this UID is gone. `first` is what is known of it.
 async fn until_gone(
     call: Call<'_>,
     target: &Reference,
-    first: Value,
+    uid: &str,
+    first: Option<Value>,
     longest: std::time::Duration,
 ) -> Result<(), Problem> {
-    let uid = text(&first, "/metadata/uid").unwrap_or_default().to_owned();
     let line = format!("{target} is being deleted; its machine ends without devctl");
     call.host.terminal.stays(&line.into());
     waiting::wait(call, target, first, longest, |workspace| {

@@ -111,15 +111,14 @@ async fn waited(call: Call<'_>, given: &Create, target: &Reference) -> Result<u8
         target, target.name
     );
     call.host.terminal.stays(&line.into());
-    let none = serde_json::json!({});
     let found = waiting::wait(
         call,
         target,
-        none,
+        None,
         given.timeout,
         |workspace| match workspace {
-            Some(workspace) if !workspace.uid().is_empty() => Step::Done,
-            _ => Step::Going(Box::new(|seconds| {
+            Some(_) => Step::Done,
+            None => Step::Going(Box::new(|seconds| {
                 Line::from("waiting for Argo CD  ").with(Style::Dim, span(seconds))
             })),
         },

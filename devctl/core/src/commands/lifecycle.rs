@@ -40,7 +40,7 @@ pub(super) async fn stop(call: Call<'_>, given: &Waiting) -> Result<u8, Problem>
     }
     let line = format!("{target} stops without devctl: devctl show {}", given.name);
     call.host.terminal.stays(&line.into());
-    waiting::wait(call, &target, stored, given.timeout, |workspace| {
+    waiting::wait(call, &target, Some(stored), given.timeout, |workspace| {
         let Some(workspace) = workspace.filter(|one| !is_stopped(*one)) else {
             return Step::Done;
         };
@@ -133,7 +133,7 @@ pub(super) async fn extend(call: Call<'_>, given: &Extend) -> Result<u8, Problem
     }
     let asked = extension.until;
     let stored = patched(call, &target, &extension.patch).await?;
-    let done = waiting::wait(call, &target, stored, ANSWER, |workspace| {
+    let done = waiting::wait(call, &target, Some(stored), ANSWER, |workspace| {
         let answered = workspace
             .and_then(|one| one.time("/status/lifecycle/extension/askedUntil"))
             .is_some_and(|at| at == asked);

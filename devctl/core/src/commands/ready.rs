@@ -20,7 +20,7 @@ pub(super) async fn until_ready(
     call.host.terminal.stays(&Line::from(format!(
         "{target} goes on without devctl: devctl show {name}, or devctl delete {name}"
     )));
-    let ready = waiting::wait(call, target, stored, longest, |workspace| {
+    let ready = waiting::wait(call, target, Some(stored), longest, |workspace| {
         let Some(workspace) = workspace else {
             return Step::Ends(gone(target));
         };

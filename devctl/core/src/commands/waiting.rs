@@ -34,11 +34,12 @@ pub(super) enum Step {
     Fails(Problem),
 }
 
-/// Waits until the object is as `judge` wants it. `None` is an object that does not exist.
+/// Waits until the object is as `judge` wants it. `None` is an object that does not exist, also as
+/// what is known of it first.
 pub(super) async fn wait(
     call: Call<'_>,
     target: &Reference,
-    first: Value,
+    first: Option<Value>,
     longest: Duration,
     judge: impl Fn(Option<Workspace<'_>>) -> Step,
 ) -> Result<Option<Value>, Problem> {
@@ -46,7 +47,7 @@ pub(super) async fn wait(
     let began = clock.now();
     let elapsed = || clock.now().duration_since(began).as_secs().max(0);
     let longest = i64::try_from(longest.as_secs()).unwrap_or(i64::MAX);
-    let mut current = Some(first);
+    let mut current = first;
     let (mut failing, mut away): (Option<i64>, Option<i64>) = (None, None);
     loop {
         let seen = current.as_ref();

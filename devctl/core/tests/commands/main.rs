@@ -85,6 +85,21 @@ fn cloned(name: &str) -> World {
     world
 }
 
+/// Kubernetes may delete a volume that no pod uses before devctl reads it again.
+#[test]
+fn a_home_that_is_gone_at_once_is_not_waited_for() {
+    let world = ready("delete-home");
+    let home = json!({"metadata": {
+        "name": "home-gpuws-work-0", "namespace": "team", "uid": "2", "resourceVersion": "1",
+        "labels": {"platform.acme.io/cluster-workspace": "gpuws-work"},
+    }});
+    world.put(Kind::Home, "home-gpuws-work-0", home);
+    assert_eq!(world.run("delete work --home --yes").unwrap(), 0);
+    let said = world.said();
+    assert!(said.contains("home-gpuws-work-0 deleted"), "{said}");
+    assert!(world.objects.lock().unwrap().is_empty());
+}
+
 #[test]
 fn a_claim_of_git_is_deleted_by_a_commit_on_a_branch_of_its_own() {
     let world = cloned("delete-git");

@@ -32,6 +32,8 @@ pub struct World {
     pub lines: Mutex<Vec<String>>,
     /// Whether no workspace answers at its port.
     pub is_silent: Mutex<bool>,
+    /// How long commands have waited.
+    waited: Mutex<Duration>,
     pub folder: PathBuf,
     home: PathBuf,
     state: PathBuf,
@@ -50,6 +52,7 @@ impl World {
             ssh: Mutex::default(),
             lines: Mutex::default(),
             is_silent: Mutex::default(),
+            waited: Mutex::default(),
             state: home.join("state"),
             home,
             folder,
@@ -159,9 +162,20 @@ impl Api for World {
         Ok(())
     }
 
-    async fn changed(&self, object: &Reference, _: &str, _: Duration) -> Result<Change, Refused> {
-        let found = self.find(object);
-        Ok(found.map_or(Change::Gone, |one| Change::Now(Box::new(one))))
+    async fn changed(
+        &self,
+        object: &Reference,
+        version: &str,
+        longest: Duration,
+    ) -> Result<Change, Refused> {
+        match self.find(object) {
+            Some(now) => Ok(Change::Now(Box::new(now))),
+            None if version.is_empty() => {
+                *self.waited.lock().unwrap() += longest;
+                Ok(Change::None)
+            }
+            None => Ok(Change::Gone),
+        }
     }
 
     async fn may(&self, _: &str, _: Kind, _: &str) -> Result<bool, Refused> {
@@ -312,7 +326,8 @@ impl Files for World {
 #[async_trait]
 impl Clock for World {
     fn now(&self) -> Timestamp {
-        "2026-11-27T12:00:00Z".parse().unwrap()
+        let began: Timestamp = "2026-11-27T12:00:00Z".parse().unwrap();
+        began + *self.waited.lock().unwrap()
     }
 
     async fn sleep(&self, _: Duration) {}
