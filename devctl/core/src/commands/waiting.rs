@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::commands::call::Call;
 use crate::host::{Change, Refused};
-use crate::object::{self, Reference};
+use crate::object::{self, Kind, Reference};
 use crate::problem::{Code, Problem};
 use crate::text::Line;
 use crate::workspace::Workspace;
@@ -122,7 +122,16 @@ fn timed_out(target: &Reference, seconds: i64) -> Problem {
         "it did not get there within {}; it goes on",
         crate::table::span(seconds)
     );
+    let Reference { kind, name, .. } = target;
+    let next = match kind {
+        Kind::Claim => format!("devctl why {name}"),
+        _ => format!(
+            "kubectl describe {} {name} --namespace {}",
+            kind.plural(),
+            target.namespace
+        ),
+    };
     Problem::new(Code::TimedOut, "TimedOut", message)
         .of(target.to_string())
-        .next(format!("devctl why {}", target.name))
+        .next(next)
 }

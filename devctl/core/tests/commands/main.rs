@@ -85,19 +85,39 @@ fn cloned(name: &str) -> World {
     world
 }
 
-/// Kubernetes may delete a volume that no pod uses before devctl reads it again.
-#[test]
-fn a_home_that_is_gone_at_once_is_not_waited_for() {
-    let world = ready("delete-home");
+/// A world with a workspace that has its home in the cluster.
+fn at_home(name: &str) -> World {
+    let world = ready(name);
     let home = json!({"metadata": {
         "name": "home-gpuws-work-0", "namespace": "team", "uid": "2", "resourceVersion": "1",
         "labels": {"platform.acme.io/cluster-workspace": "gpuws-work"},
     }});
     world.put(Kind::Home, "home-gpuws-work-0", home);
+    world
+}
+
+/// Kubernetes may delete a volume that no pod uses before devctl reads it again.
+#[test]
+fn a_home_that_is_gone_at_once_is_not_waited_for() {
+    let world = at_home("delete-home");
     assert_eq!(world.run("delete work --home --yes").unwrap(), 0);
     let said = world.said();
     assert!(said.contains("home-gpuws-work-0 deleted"), "{said}");
     assert!(world.objects.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_home_that_stays_is_named_with_what_shows_its_reason() {
+    let world = at_home("delete-home-kept");
+    *world.keeps_homes.lock().unwrap() = true;
+    let problem = world.run("delete work --home --yes").unwrap_err();
+    assert_eq!(problem.code, Code::TimedOut);
+    assert_eq!(
+        problem.object.as_deref(),
+        Some("home team/home-gpuws-work-0")
+    );
+    let next = "kubectl describe persistentvolumeclaims home-gpuws-work-0 --namespace team";
+    assert_eq!(problem.next.as_deref(), Some(next));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use devctl_core::host::{
     Refused, Scope, Terminal,
 };
 use devctl_core::name;
-use devctl_core::object::{Kind, Reference, text};
+use devctl_core::object::{self, Kind, Reference, text};
 use devctl_core::problem::Problem;
 use devctl_core::text::Line;
 use futures::stream::BoxStream;
@@ -32,6 +32,8 @@ pub struct World {
     pub lines: Mutex<Vec<String>>,
     /// Whether no workspace answers at its port.
     pub is_silent: Mutex<bool>,
+    /// Whether Kubernetes keeps homes that are deleted.
+    pub keeps_homes: Mutex<bool>,
     /// How long commands have waited.
     waited: Mutex<Duration>,
     pub folder: PathBuf,
@@ -52,6 +54,7 @@ impl World {
             ssh: Mutex::default(),
             lines: Mutex::default(),
             is_silent: Mutex::default(),
+            keeps_homes: Mutex::default(),
             waited: Mutex::default(),
             state: home.join("state"),
             home,
@@ -157,8 +160,9 @@ impl Api for World {
     }
 
     async fn delete(&self, object: &Reference, _: &str) -> Result<(), Refused> {
+        let keeps_homes = *self.keeps_homes.lock().unwrap();
         let mut objects = self.objects.lock().unwrap();
-        objects.retain(|(one, _)| one != object);
+        objects.retain(|(one, _)| one != object || (keeps_homes && one.kind == Kind::Home));
         Ok(())
     }
 
@@ -168,14 +172,12 @@ impl Api for World {
         version: &str,
         longest: Duration,
     ) -> Result<Change, Refused> {
-        match self.find(object) {
-            Some(now) => Ok(Change::Now(Box::new(now))),
-            None if version.is_empty() => {
-                *self.waited.lock().unwrap() += longest;
-                Ok(Change::None)
-            }
-            None => Ok(Change::Gone),
+        let found = self.find(object);
+        if version == found.as_ref().map_or("", object::version) {
+            *self.waited.lock().unwrap() += longest;
+            return Ok(Change::None);
         }
+        Ok(found.map_or(Change::Gone, |now| Change::Now(Box::new(now))))
     }
 
     async fn may(&self, _: &str, _: Kind, _: &str) -> Result<bool, Refused> {
