@@ -195,7 +195,8 @@ impl Seen<'_> {
         // An instance that was created with its own security group keeps it.
         let own_group = resolved.network.security_group_ids.is_empty() || self.has_group();
         if own_group {
-            objects.extend(network::desired(resolved, policy, self.group.as_ref())?);
+            let group = self.group.as_ref();
+            objects.extend(network::desired(resolved, policy, group, self.observed)?);
         }
         let observed = self.instances.get(choice.target.as_str());
         let (place, tags) = (self.place(resolved), self.home.tags());

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::on_demand::home::{self, Home};
 use crate::on_demand::instance_state::InstanceState;
 use crate::on_demand::observed::{Group, Power};
-use crate::on_demand::{OnDemandInstance, instance_state, usages};
+use crate::on_demand::{OnDemandInstance, instance_state, network, usages};
 use crate::spot::{self, ObservedPool};
 use crate::unreadable::{Problems, Unreadable};
 use crate::{keys, region, resource_names};
@@ -199,6 +199,11 @@ impl<'a> Seen<'a> {
             home::held(observed, self.recorded_home)
         } else {
             let mut kept = keep::kept(observed);
+            if resource_names::is_rule(name)
+                && let Some(given) = network::given_name(observed)
+            {
+                network::give_name(&mut kept, given);
+            }
             if self.closed.keys {
                 keys::remove(&mut kept);
             }

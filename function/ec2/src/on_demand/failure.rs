@@ -40,6 +40,12 @@ impl Failure {
         self.0.text.contains("requires replacing it") && self.0.text.contains("from \"\" to ")
     }
 
+    /// Whether EC2 has the rule already that upjet was to create. Such a rule of a workspace's own
+    /// group is the workspace's.
+    pub fn is_of_duplicate_rule(&self) -> bool {
+        self.0.code.as_deref() == Some("InvalidPermission.Duplicate")
+    }
+
     /// The cause with the next step. `what` names the resource that could not be created.
     pub fn cause(&self, what: &str, instance_type: Option<&str>) -> Cause {
         let reason = self.class().map_or(Reason::ReconcileError, |class| {

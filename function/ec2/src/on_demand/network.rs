@@ -6,18 +6,49 @@
 
 use std::collections::BTreeMap;
 
+use api::condition::SYNCED;
 use api::policy::WorkspacePolicy;
 use function_runtime::desired::Composed;
+use function_runtime::json::Json;
+use function_runtime::object::{EXTERNAL_NAME, LAST_ASYNC_OPERATION, ObservedObject};
 use function_runtime::outcome::Refusal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::on_demand::api::{Managed, OfSameComposite, SecurityGroup, SecurityGroupRule};
+use crate::on_demand::failure::Failure;
 use crate::on_demand::observed::Group;
 use crate::resolved::Resolved;
 use crate::resource_names;
 
-/// The desired group and its rules, by composition resource name. `observed` is the observed group:
-/// its fields that EC2 cannot change are kept.
+/// The external name of a rule that provider-aws created and forgot.
+///
+/// provider-aws may lose the external name of a rule before it stores it
+/// (crossplane-contrib/provider-upjet-aws#1482). It then creates the rule again, which EC2 refuses, and
+/// the rule is never ready. With any external name it reads the group in EC2 and finds the rule by its
+/// networks and ports (`resourceSecurityGroupRuleRead` in terraform-provider-aws).
+const FOUND: &str = "sgrule-found";
+
+/// The external name that this function gives to an observed rule; none if provider-aws gives it.
+/// Once the function gives it, it must stay: without it, provider-aws would create the rule again.
+pub fn given_name(observed: &Json<'_>) -> Option<&'static str> {
+    let rule = ObservedObject::new(observed);
+    let is_found = match rule.external_name() {
+        Some(name) => name == FOUND,
+        None => [SYNCED, LAST_ASYNC_OPERATION]
+            .into_iter()
+            .filter_map(|type_| rule.failing(type_))
+            .any(|failing| Failure::read(failing.message).is_of_duplicate_rule()),
+    };
+    is_found.then_some(FOUND)
+}
+
+/// Gives a rule its external name.
+pub fn give_name(rule: &mut Value, name: &str) {
+    rule["metadata"]["annotations"][EXTERNAL_NAME] = json!(name);
+}
+
+/// The desired group and its rules, by composition resource name. `group` is the observed group:
+/// its fields that EC2 cannot change are kept. `observed` are all observed resources.
 ///
 /// # Errors
 ///
@@ -25,11 +56,12 @@ use crate::resource_names;
 pub fn desired(
     resolved: &Resolved,
     policy: &WorkspacePolicy,
-    observed: Option<&Group<'_>>,
+    group: Option<&Group<'_>>,
+    observed: &BTreeMap<String, Json<'_>>,
 ) -> Result<BTreeMap<String, Value>, Refusal> {
     let namespace = &resolved.origin.namespace;
     let config = &policy.on_demand_provider_config_ref;
-    let group = security_group(resolved, policy, observed);
+    let group = security_group(resolved, policy, group);
     let group = Composed::manifest(&Managed::new(namespace, config, group))?;
     let region = &resolved.region;
     let networks = resolved.ssh_cidrs.iter();
@@ -42,7 +74,10 @@ pub fn desired(
         .chain(networks)
         .chain(bastion)
     {
-        let rule = Composed::manifest(&Managed::new(namespace, config, rule))?;
+        let mut rule = Composed::manifest(&Managed::new(namespace, config, rule))?;
+        if let Some(given) = observed.get(&name).and_then(given_name) {
+            give_name(&mut rule, given);
+        }
         desired.insert(name, rule);
     }
     Ok(desired)
