@@ -12,6 +12,9 @@ WEB = Path(__file__).parent
 # The wheel's own npm looks for its files where they are not.
 NPM = Path(ROOT_DIR) / "lib/node_modules/npm/bin/npm-cli.js"
 
+# The packages' programs look for node by this path.
+os.environ["PATH"] = os.pathsep.join([str(Path(ROOT_DIR) / "bin"), os.environ["PATH"]])
+
 # Node trusts no authority of this machine by itself, such as that of a company's proxy.
 # Debian keeps the machine's authorities here; NODE_EXTRA_CA_CERTS replaces the place.
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
