@@ -9,7 +9,7 @@ const READY: &str = "Ready";
 const SYNCED: &str = "Synced";
 /// Condition of upjet's providers: result of the last create, update or delete that the provider
 /// ran in the background.
-pub const LAST_ASYNC_OPERATION: &str = "LastAsyncOperation";
+const LAST_ASYNC_OPERATION: &str = "LastAsyncOperation";
 
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -199,10 +199,8 @@ impl<'a> Seen<'a> {
             home::held(observed, self.recorded_home)
         } else {
             let mut kept = keep::kept(observed);
-            if resource_names::is_rule(name)
-                && let Some(given) = network::given_name(observed)
-            {
-                network::give_name(&mut kept, given);
+            if resource_names::is_rule(name) {
+                network::name_forgotten(&mut kept, observed);
             }
             if self.closed.keys {
                 keys::remove(&mut kept);

@@ -6,16 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use api::condition::SYNCED;
 use api::policy::WorkspacePolicy;
 use function_runtime::desired::Composed;
 use function_runtime::json::Json;
-use function_runtime::object::{EXTERNAL_NAME, LAST_ASYNC_OPERATION, ObservedObject};
+use function_runtime::object::{EXTERNAL_NAME, ObservedObject};
 use function_runtime::outcome::Refusal;
 use serde_json::{Value, json};
 
 use crate::on_demand::api::{Managed, OfSameComposite, SecurityGroup, SecurityGroupRule};
-use crate::on_demand::failure::Failure;
+use crate::on_demand::finding;
 use crate::on_demand::observed::Group;
 use crate::resolved::Resolved;
 use crate::resource_names;
@@ -28,23 +27,17 @@ use crate::resource_names;
 /// networks and ports (`resourceSecurityGroupRuleRead` in terraform-provider-aws).
 const FOUND: &str = "sgrule-found";
 
-/// The external name that this function gives to an observed rule; none if provider-aws gives it.
-/// Once the function gives it, it must stay: without it, provider-aws would create the rule again.
-pub fn given_name(observed: &Json<'_>) -> Option<&'static str> {
-    let rule = ObservedObject::new(observed);
-    let is_found = match rule.external_name() {
+/// Names a rule that provider-aws forgot. Once a rule has this name, it keeps it: without it,
+/// provider-aws would create the rule again.
+pub fn name_forgotten(rule: &mut Value, observed: &Json<'_>) {
+    let observed = ObservedObject::new(observed);
+    let is_forgotten = match observed.external_name() {
         Some(name) => name == FOUND,
-        None => [SYNCED, LAST_ASYNC_OPERATION]
-            .into_iter()
-            .filter_map(|type_| rule.failing(type_))
-            .any(|failing| Failure::read(failing.message).is_of_duplicate_rule()),
+        None => finding::failure(observed).is_some_and(|failure| failure.is_of_duplicate_rule()),
     };
-    is_found.then_some(FOUND)
-}
-
-/// Gives a rule its external name.
-pub fn give_name(rule: &mut Value, name: &str) {
-    rule["metadata"]["annotations"][EXTERNAL_NAME] = json!(name);
+    if is_forgotten {
+        rule["metadata"]["annotations"][EXTERNAL_NAME] = json!(FOUND);
+    }
 }
 
 /// The desired group and its rules, by composition resource name. `group` is the observed group:
@@ -75,8 +68,8 @@ pub fn desired(
         .chain(bastion)
     {
         let mut rule = Composed::manifest(&Managed::new(namespace, config, rule))?;
-        if let Some(given) = observed.get(&name).and_then(given_name) {
-            give_name(&mut rule, given);
+        if let Some(observed) = observed.get(&name) {
+            name_forgotten(&mut rule, observed);
         }
         desired.insert(name, rule);
     }
