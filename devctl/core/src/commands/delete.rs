@@ -57,21 +57,7 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
         until_gone(call, &target, uid, Some(claim.clone()), given.timeout).await?;
     }
     for home in &homes {
-        let uid = text(home, "/metadata/uid").unwrap_or_default();
-        let home = Reference::new(
-            Kind::Home,
-            &target.namespace,
-            text(home, "/metadata/name").unwrap_or_default(),
-        );
-        api.delete(&home, uid)
-            .await
-            .map_err(|refused| refused.problem(&home))?;
-        if !given.no_wait {
-            // Kubernetes keeps a home until no pod uses it.
-            let left = existing(call, &home).await?;
-            until_gone(call, &home, uid, left, given.timeout).await?;
-        }
-        call.host.terminal.note(&format!("{home} deleted").into());
+        delete_home(call, given, &target.namespace, home).await?;
     }
     let state = if given.no_wait {
         "is being deleted"
@@ -87,6 +73,32 @@ pub(super) async fn delete(call: Call<'_>, given: &Delete) -> Result<u8, Problem
         .plain(format!(" {state}{kept}"));
     call.host.terminal.data(&line)?;
     Ok(0)
+}
+
+/// Deletes a home of a workspace that is deleted.
+async fn delete_home(
+    call: Call<'_>,
+    given: &Delete,
+    namespace: &str,
+    home: &Value,
+) -> Result<(), Problem> {
+    let uid = text(home, "/metadata/uid").unwrap_or_default();
+    let name = text(home, "/metadata/name").unwrap_or_default();
+    let home = Reference::new(Kind::Home, namespace, name);
+    let done = match call.host.api.delete(&home, uid).await {
+        Ok(()) if given.no_wait => "is being deleted",
+        Ok(()) => {
+            // Kubernetes keeps a home until no pod uses it.
+            let left = existing(call, &home).await?;
+            until_gone(call, &home, uid, left, given.timeout).await?;
+            "deleted"
+        }
+        // The platform's policy, or another person, deleted it.
+        Err(refused) if refused.is_absent() => "was gone already",
+        Err(refused) => return Err(refused.problem(&home)),
+    };
+    call.host.terminal.note(&format!("{home} {done}").into());
+    Ok(())
 }
 
 /// Deletes a workspace from the git repository that Argo CD reads.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 mod doctor;
 mod world;
 
-use world::World;
+use world::{Homes, World};
 
 fn claim(parameters: &Value) -> Value {
     json!({
@@ -106,10 +106,24 @@ fn a_home_that_is_gone_at_once_is_not_waited_for() {
     assert!(world.objects.lock().unwrap().is_empty());
 }
 
+/// The platform's policy, or another person, may delete the home while devctl deletes the workspace.
+#[test]
+fn a_home_that_went_with_its_workspace_is_no_error() {
+    let world = at_home("delete-home-gone");
+    *world.homes.lock().unwrap() = Homes::GoWithTheirWorkspace;
+    assert_eq!(world.run("delete work --home --yes").unwrap(), 0);
+    let said = world.said();
+    assert!(
+        said.contains("home-gpuws-work-0 was gone already"),
+        "{said}"
+    );
+    assert!(said.contains("work is deleted"), "{said}");
+}
+
 #[test]
 fn a_home_that_stays_is_named_with_what_shows_its_reason() {
     let world = at_home("delete-home-kept");
-    *world.keeps_homes.lock().unwrap() = true;
+    *world.homes.lock().unwrap() = Homes::Stay;
     let problem = world.run("delete work --home --yes").unwrap_err();
     assert_eq!(problem.code, Code::TimedOut);
     assert_eq!(

@@ -24,6 +24,17 @@ use futures::stream::BoxStream;
 use jiff::Timestamp;
 use serde_json::Value;
 
+#[derive(Clone, Copy, Default)]
+pub enum Homes {
+    /// A home goes when it is deleted.
+    #[default]
+    Go,
+    /// A deleted home stays, because a pod uses it.
+    Stay,
+    /// All homes go when any object is deleted.
+    GoWithTheirWorkspace,
+}
+
 pub struct World {
     pub objects: Mutex<Vec<(Reference, Value)>>,
     pub said: Mutex<String>,
@@ -32,8 +43,8 @@ pub struct World {
     pub lines: Mutex<Vec<String>>,
     /// Whether no workspace answers at its port.
     pub is_silent: Mutex<bool>,
-    /// Whether Kubernetes keeps homes that are deleted.
-    pub keeps_homes: Mutex<bool>,
+    /// What Kubernetes does with homes.
+    pub homes: Mutex<Homes>,
     /// How long commands have waited.
     waited: Mutex<Duration>,
     pub folder: PathBuf,
@@ -54,7 +65,7 @@ impl World {
             ssh: Mutex::default(),
             lines: Mutex::default(),
             is_silent: Mutex::default(),
-            keeps_homes: Mutex::default(),
+            homes: Mutex::default(),
             waited: Mutex::default(),
             state: home.join("state"),
             home,
@@ -160,9 +171,14 @@ impl Api for World {
     }
 
     async fn delete(&self, object: &Reference, _: &str) -> Result<(), Refused> {
-        let keeps_homes = *self.keeps_homes.lock().unwrap();
+        self.find(object).ok_or_else(absent)?;
+        let homes = *self.homes.lock().unwrap();
         let mut objects = self.objects.lock().unwrap();
-        objects.retain(|(one, _)| one != object || (keeps_homes && one.kind == Kind::Home));
+        objects.retain(|(one, _)| match (one.kind, homes) {
+            (Kind::Home, Homes::Stay) => true,
+            (Kind::Home, Homes::GoWithTheirWorkspace) => false,
+            _ => one != object,
+        });
         Ok(())
     }
 
