@@ -12,8 +12,8 @@ use super::suites::{Suite, Turn};
 /// Runs one suite. It tells whether its lane goes on.
 pub(super) type Run<'a> = dyn Fn(&'static Suite) -> Result<ControlFlow<()>, String> + Sync + 'a;
 
-/// Runs suites in one first lane and so many second lanes, until all have run or all lanes have
-/// stopped. Suites of another turn do not run.
+/// Runs suites in one first lane, so many second lanes, and the lane that no other lane helps, until
+/// all have run or all lanes have stopped. Suites of another turn do not run.
 ///
 /// # Errors
 ///
@@ -29,8 +29,9 @@ pub(super) fn side_by_side(
     };
     thread::scope(|scope| {
         let first = scope.spawn(|| lane(Waiting::for_first));
+        let own = scope.spawn(|| lane(Waiting::for_own));
         let second = (0..second_lanes).map(|_| scope.spawn(|| lane(Waiting::for_second)));
-        let lanes: Vec<_> = iter::once(first).chain(second).collect();
+        let lanes: Vec<_> = [first, own].into_iter().chain(second).collect();
         let ended: Vec<_> = lanes.into_iter().map(ScopedJoinHandle::join).collect();
         ended
             .into_iter()
@@ -59,21 +60,24 @@ pub(super) fn one_by_one(
 struct Waiting {
     first: Mutex<VecDeque<&'static Suite>>,
     second: Mutex<VecDeque<&'static Suite>>,
+    own: Mutex<VecDeque<&'static Suite>>,
 }
 
 impl Waiting {
     fn new(suites: impl IntoIterator<Item = &'static Suite>) -> Self {
-        let (mut first, mut second) = (VecDeque::new(), VecDeque::new());
+        let (mut first, mut second, mut own) = <(VecDeque<_>, VecDeque<_>, VecDeque<_>)>::default();
         for suite in suites {
             match suite.turn {
                 Turn::FirstLane => first.push_back(suite),
                 Turn::SecondLane => second.push_back(suite),
+                Turn::OwnLane => own.push_back(suite),
                 Turn::First | Turn::Alone => {}
             }
         }
         Self {
             first: Mutex::new(first),
             second: Mutex::new(second),
+            own: Mutex::new(own),
         }
     }
 
@@ -86,6 +90,11 @@ impl Waiting {
     /// share a cluster, or the processors that the clusters need.
     fn for_second(&self) -> Option<&'static Suite> {
         take(&self.second)
+    }
+
+    /// The next suite of the lane that no other lane helps.
+    fn for_own(&self) -> Option<&'static Suite> {
+        take(&self.own)
     }
 }
 
@@ -113,18 +122,28 @@ mod tests {
         suites.map(|suite| suite.name).collect()
     }
 
+    fn others() -> Vec<&'static str> {
+        [of(Turn::FirstLane), of(Turn::SecondLane)].concat()
+    }
+
     #[test]
     fn the_first_lane_helps_the_second_one_after_its_own_suites() {
         let waiting = Waiting::new(SUITES);
-        let mut expected = of(Turn::FirstLane);
-        expected.extend(of(Turn::SecondLane));
-        assert_eq!(names(|| waiting.for_first()), expected);
+        assert_eq!(names(|| waiting.for_first()), others());
     }
 
     #[test]
     fn the_second_lane_never_runs_a_suite_of_the_first() {
         let waiting = Waiting::new(SUITES);
         assert_eq!(names(|| waiting.for_second()), of(Turn::SecondLane));
+    }
+
+    /// `upbound` waits for three quarters of an hour. A lane of others would do nothing else then.
+    #[test]
+    fn the_longest_suite_keeps_no_other_suite_waiting() {
+        let waiting = Waiting::new(SUITES);
+        assert_eq!(names(|| waiting.for_own()), ["upbound"]);
+        assert!(!others().contains(&"upbound"));
     }
 
     #[test]
@@ -137,7 +156,7 @@ mod tests {
             })
             .unwrap();
             let mut ran = ran.into_inner().unwrap();
-            let mut expected = [of(Turn::FirstLane), of(Turn::SecondLane)].concat();
+            let mut expected = [others(), of(Turn::OwnLane)].concat();
             ran.sort_unstable();
             expected.sort_unstable();
             assert_eq!(ran, expected);
@@ -146,11 +165,11 @@ mod tests {
 
     /// Otherwise each lane would wait for the one before.
     #[test]
-    fn two_second_lanes_and_the_first_run_at_the_same_time() {
-        let all_began = Barrier::new(3);
+    fn all_lanes_run_at_the_same_time() {
+        let all_began = Barrier::new(4);
         let begun = AtomicUsize::new(0);
         side_by_side(SUITES, 2, &|_| {
-            if begun.fetch_add(1, Ordering::SeqCst) < 3 {
+            if begun.fetch_add(1, Ordering::SeqCst) < 4 {
                 all_began.wait();
             }
             Ok(ControlFlow::Continue(()))
@@ -172,7 +191,10 @@ mod tests {
         let ran = ran.into_inner().unwrap();
         let of_first = of(Turn::FirstLane);
         assert_eq!(ran.iter().filter(|name| of_first.contains(name)).count(), 1);
-        assert_eq!(ran.len(), 1 + of(Turn::SecondLane).len());
+        assert_eq!(
+            ran.len(),
+            1 + of(Turn::SecondLane).len() + of(Turn::OwnLane).len()
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! All suites.
 
-use Turn::{Alone, FirstLane, SecondLane};
+use Turn::{Alone, FirstLane, OwnLane, SecondLane};
 
 /// Tests that pass or fail together.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Suite {
     pub(super) turn: Turn,
 }
 
-/// When `make test-all` runs a suite. Most suites wait most of their time, so two run at once.
+/// When `make test-all` runs a suite. Most suites wait most of their time, so several run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Before all others.
@@ -27,7 +27,10 @@ pub(super) enum Turn {
     FirstLane,
     /// Beside the first lane. When the first lane has run its own suites, both lanes run these.
     SecondLane,
-    /// After both lanes, with nothing beside it: it measures how late something ends, kills what
+    /// Beside all lanes, from the beginning: it waits nearly all its time, and lasts longer than any
+    /// other.
+    OwnLane,
+    /// After all lanes, with nothing beside it: it measures how late something ends, kills what
     /// others would wait for, or needs both processors for minutes.
     Alone,
 }
@@ -161,8 +164,8 @@ pub(super) static SUITES: &[Suite] = &[
         "upbound",
         "on-demand workspaces of provider-aws",
         &["e2e", "SUITE=upbound"],
-        15,
-        FirstLane,
+        43,
+        OwnLane,
     ),
     suite(
         "gitops",
