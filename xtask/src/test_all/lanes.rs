@@ -1,6 +1,5 @@
 //! Suites that run one by one, and lanes of suites that run at the same time.
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::iter;
 use std::ops::ControlFlow;
@@ -23,14 +22,12 @@ pub(super) fn side_by_side(
     second_lanes: usize,
     run: &Run<'_>,
 ) -> Result<(), Box<dyn Error>> {
-    let waiting = Waiting::new(suites);
-    let lane = |next: fn(&Waiting) -> Option<&'static Suite>| {
-        one_by_one(iter::from_fn(|| next(&waiting)), run)
-    };
+    let waiting = Waiting::of(suites);
+    let lane = |turns| one_by_one(iter::from_fn(|| waiting.take(turns)), run);
     thread::scope(|scope| {
-        let first = scope.spawn(|| lane(Waiting::for_first));
-        let own = scope.spawn(|| lane(Waiting::for_own));
-        let second = (0..second_lanes).map(|_| scope.spawn(|| lane(Waiting::for_second)));
+        let first = scope.spawn(|| lane(FIRST));
+        let own = scope.spawn(|| lane(OWN));
+        let second = (0..second_lanes).map(|_| scope.spawn(|| lane(SECOND)));
         let lanes: Vec<_> = [first, own].into_iter().chain(second).collect();
         let ended: Vec<_> = lanes.into_iter().map(ScopedJoinHandle::join).collect();
         ended
@@ -56,65 +53,45 @@ pub(super) fn one_by_one(
     Ok(())
 }
 
-/// The suites that no lane has begun.
-struct Waiting {
-    first: Mutex<VecDeque<&'static Suite>>,
-    second: Mutex<VecDeque<&'static Suite>>,
-    own: Mutex<VecDeque<&'static Suite>>,
-}
+/// The first lane's own suites. After them, it helps the second lanes.
+const FIRST: &[Turn] = &[Turn::FirstLane, Turn::SecondLane];
+
+/// A second lane takes none of the first lane's suites: two of those would share a cluster, or the
+/// processors that the clusters need.
+const SECOND: &[Turn] = &[Turn::SecondLane];
+
+/// No other lane takes the suite of this one.
+const OWN: &[Turn] = &[Turn::OwnLane];
+
+/// The suites that no lane has begun, in their order.
+struct Waiting(Mutex<Vec<&'static Suite>>);
 
 impl Waiting {
-    fn new(suites: impl IntoIterator<Item = &'static Suite>) -> Self {
-        let (mut first, mut second, mut own) = <(VecDeque<_>, VecDeque<_>, VecDeque<_>)>::default();
-        for suite in suites {
-            match suite.turn {
-                Turn::FirstLane => first.push_back(suite),
-                Turn::SecondLane => second.push_back(suite),
-                Turn::OwnLane => own.push_back(suite),
-                Turn::First | Turn::Alone => {}
-            }
-        }
-        Self {
-            first: Mutex::new(first),
-            second: Mutex::new(second),
-            own: Mutex::new(own),
-        }
+    fn of(suites: impl IntoIterator<Item = &'static Suite>) -> Self {
+        Self(Mutex::new(suites.into_iter().collect()))
     }
 
-    /// The next suite of the first lane. After its own suites, it helps the second lanes.
-    fn for_first(&self) -> Option<&'static Suite> {
-        take(&self.first).or_else(|| take(&self.second))
+    /// Takes the next suite of the first of these turns that still has one.
+    fn take(&self, turns: &[Turn]) -> Option<&'static Suite> {
+        let mut suites = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = turns
+            .iter()
+            .find_map(|turn| suites.iter().position(|suite| suite.turn == *turn))?;
+        Some(suites.remove(next))
     }
-
-    /// The next suite of a second lane. It takes none of the first lane's: two of those would
-    /// share a cluster, or the processors that the clusters need.
-    fn for_second(&self) -> Option<&'static Suite> {
-        take(&self.second)
-    }
-
-    /// The next suite of the lane that no other lane helps.
-    fn for_own(&self) -> Option<&'static Suite> {
-        take(&self.own)
-    }
-}
-
-fn take(suites: &Mutex<VecDeque<&'static Suite>>) -> Option<&'static Suite> {
-    suites
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .pop_front()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::Condvar;
+    use std::time::Duration;
 
     use super::super::suites::SUITES;
     use super::*;
 
-    fn names(mut next: impl FnMut() -> Option<&'static Suite>) -> Vec<&'static str> {
-        iter::from_fn(|| next().map(|suite| suite.name)).collect()
+    fn names(turns: &[Turn]) -> Vec<&'static str> {
+        let waiting = Waiting::of(SUITES);
+        iter::from_fn(|| waiting.take(turns).map(|suite| suite.name)).collect()
     }
 
     fn of(turn: Turn) -> Vec<&'static str> {
@@ -128,23 +105,19 @@ mod tests {
 
     #[test]
     fn the_first_lane_helps_the_second_one_after_its_own_suites() {
-        let waiting = Waiting::new(SUITES);
-        assert_eq!(names(|| waiting.for_first()), others());
+        assert_eq!(names(FIRST), others());
     }
 
     #[test]
     fn the_second_lane_never_runs_a_suite_of_the_first() {
-        let waiting = Waiting::new(SUITES);
-        assert_eq!(names(|| waiting.for_second()), of(Turn::SecondLane));
+        assert_eq!(names(SECOND), of(Turn::SecondLane));
     }
 
     /// `upbound` waits for three quarters of an hour. A lane of others would do nothing else then.
     #[test]
     fn the_longest_suite_keeps_no_other_suite_waiting() {
-        let waiting = Waiting::new(SUITES);
-        assert_eq!(names(|| waiting.for_own()), ["upbound"]);
-        let waiting = Waiting::new(SUITES);
-        assert!(!names(|| waiting.for_first()).contains(&"upbound"));
+        assert_eq!(names(OWN), ["upbound"]);
+        assert!(!names(FIRST).contains(&"upbound"));
     }
 
     #[test]
@@ -167,11 +140,17 @@ mod tests {
     /// Otherwise each lane would wait for the one before.
     #[test]
     fn all_lanes_run_at_the_same_time() {
-        let all_began = Barrier::new(4);
-        let begun = AtomicUsize::new(0);
+        let begun = Mutex::new(0);
+        let one_began = Condvar::new();
         side_by_side(SUITES, 2, &|_| {
-            if begun.fetch_add(1, Ordering::SeqCst) < 4 {
-                all_began.wait();
+            let mut begun = begun.lock().unwrap();
+            *begun += 1;
+            one_began.notify_all();
+            let (begun, wait) = one_began
+                .wait_timeout_while(begun, Duration::from_secs(10), |begun| *begun < 4)
+                .unwrap();
+            if wait.timed_out() {
+                return Err(format!("only {begun} of 4 lanes began"));
             }
             Ok(ControlFlow::Continue(()))
         })
