@@ -128,12 +128,12 @@ e2e:
 	$(XTASK) cluster up --name $(TEST)$(if $(GATES), --feature-gates $(GATES))\
 		$(if $(RESTART_PAUSE_$(SUITE)), --restart-pause $(RESTART_PAUSE_$(SUITE)))\
 		$(if $(IDENTITIES_$(SUITE)), $(IDENTITIES_$(SUITE)))
-	$(if $(filter bastion cluster devctl gitops lifecycle,$(SUITE)),$(MAKE) pods)
+	$(if $(filter bastion cluster devctl gitops lifecycle speed,$(SUITE)),$(MAKE) pods)
 	$(if $(filter bastion,$(SUITE)),$(XTASK) image bastion --name $(TEST))
 	$(if $(filter bastion,$(SUITE)),$(XTASK) image hostile --name $(TEST))
 	$(if $(filter portal,$(SUITE)),$(XTASK) image portal --name $(TEST))
-	$(if $(filter bastion devctl lifecycle,$(SUITE)),$(XTASK) image agent --name $(TEST))
-	$(if $(filter bastion devctl lifecycle install portal upbound,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
+	$(if $(filter bastion devctl lifecycle speed,$(SUITE)),$(XTASK) image agent --name $(TEST))
+	$(if $(filter bastion devctl lifecycle install portal speed upbound,$(SUITE)),$(XTASK) cluster install machines --name $(TEST))
 	$(if $(filter gitops,$(SUITE)),$(XTASK) cluster install argocd --name $(TEST))
 	$(if $(filter gitops install,$(SUITE)),$(MAKE) published)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))

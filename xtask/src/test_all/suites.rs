@@ -27,11 +27,11 @@ pub(super) enum Turn {
     FirstLane,
     /// Beside the first lane. When the first lane has run its own suites, both lanes run these.
     SecondLane,
-    /// Beside all lanes, from the beginning: it waits nearly all its time, and lasts longer than any
-    /// other.
+    /// One after the other, beside all other lanes, from the beginning: it waits nearly all its time,
+    /// and lasts longer than others.
     OwnLane,
-    /// After all lanes, with nothing beside it: it measures how late something ends, kills what
-    /// others would wait for, or needs both processors for minutes.
+    /// After all lanes, with nothing beside it: it measures how long something takes, or needs
+    /// both processors for minutes.
     Alone,
 }
 
@@ -168,6 +168,13 @@ pub(super) static SUITES: &[Suite] = &[
         OwnLane,
     ),
     suite(
+        "faults",
+        "a provider that is killed while EC2 fails",
+        &["e2e", "SUITE=faults"],
+        29,
+        OwnLane,
+    ),
+    suite(
         "gitops",
         "from a push to a machine under Argo CD",
         &["e2e", "SUITE=gitops"],
@@ -196,6 +203,13 @@ pub(super) static SUITES: &[Suite] = &[
         SecondLane,
     ),
     suite(
+        "speed",
+        "devctl is quick and small",
+        &["e2e", "SUITE=speed"],
+        5,
+        Alone,
+    ),
+    suite(
         "bastion",
         "the door: who may come in, and what is written down",
         &["e2e", "SUITE=bastion"],
@@ -213,14 +227,7 @@ pub(super) static SUITES: &[Suite] = &[
         "lifecycle",
         "limits, idle stops, budgets, homes",
         &["e2e", "SUITE=lifecycle"],
-        60,
-        Alone,
-    ),
-    suite(
-        "faults",
-        "a provider that is killed while EC2 fails",
-        &["e2e", "SUITE=faults"],
-        20,
+        30,
         Alone,
     ),
 ];

@@ -1,4 +1,4 @@
-"""devctl is quick and small. The released program is measured, on its own."""
+"""The released devctl is quick and small. Nothing runs beside the measurements."""
 
 import json
 import statistics
@@ -13,8 +13,6 @@ from cluster.workspaces import Workspaces
 from devctl.conftest import booted, of_user
 from devctl.program import Devctl, installed
 from environment.cluster import CLAIMS, Cluster
-
-pytestmark = pytest.mark.alone
 
 MIB = 1 << 20
 WORKSPACES = 200

@@ -1,0 +1,1 @@
+"""How quick and small the programs are that owners run."""
