@@ -19,6 +19,13 @@ from environment.variants import ROOT
 REGION = "us-east-1"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Among parallel tests, those that take long begin first. If such a test began last,
+    the run would wait for it alone."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.get_closest_marker("thorough") is None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Fails a test that could run in parallel with other tests of its xdist group.
 
