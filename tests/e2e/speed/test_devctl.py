@@ -14,6 +14,8 @@ from devctl.conftest import booted, of_user
 from devctl.program import Devctl, installed
 from environment.cluster import CLAIMS, Cluster
 
+pytestmark = pytest.mark.alone
+
 MIB = 1 << 20
 WORKSPACES = 200
 # The many workspaces are copies that Crossplane leaves alone.

@@ -60,7 +60,7 @@ const FIRST: &[Turn] = &[Turn::FirstLane, Turn::SecondLane];
 /// processors that the clusters need.
 const SECOND: &[Turn] = &[Turn::SecondLane];
 
-/// No other lane takes a suite that waits for most of an hour: it would do nothing else then.
+/// No other lane takes a suite that waits for half an hour: it would do nothing else then.
 const OWN: &[Turn] = &[Turn::OwnLane];
 
 /// The suites that no lane has begun, in their order.
