@@ -16,6 +16,7 @@ use crate::compose::seen::Seen;
 use crate::finding::{Finding, Outlook};
 use crate::on_demand::failure::Failure;
 use crate::on_demand::instance_state::{self, InstanceState};
+use crate::on_demand::observed::Group;
 use crate::on_demand::{self, OnDemandInstance, home};
 use crate::resource_names;
 use crate::spot;
@@ -199,8 +200,19 @@ impl Seen<'_> {
     ) -> Finding {
         match instance.current_id() {
             Some(id) if self.is_off(instance) => self.starting(instance, id),
-            _ => on_demand::finding::finding(Some(instance), recorded),
+            _ => {
+                let awaited = self.awaited_group(instance);
+                on_demand::finding::finding(Some(instance), awaited, recorded)
+            }
         }
+    }
+
+    /// The security group that provider-aws has to create before the instance; none if the instance
+    /// does not wait for it.
+    fn awaited_group(&self, instance: &OnDemandInstance<'_>) -> Option<&Group<'_>> {
+        let group = self.group.as_ref()?;
+        let is_awaited = instance.last_known_id().is_none() && group.external_name().is_none();
+        is_awaited.then_some(group)
     }
 
     fn starting(&self, instance: &OnDemandInstance<'_>, id: &str) -> Finding {

@@ -46,6 +46,13 @@ impl Failure {
         self.0.code.as_deref() == Some("InvalidPermission.Duplicate")
     }
 
+    /// Whether EC2 has a security group of this name already.
+    pub fn is_of_duplicate_group(&self, name: &str) -> bool {
+        // EC2's text is "The security group 'NAME' already exists for VPC 'ID'".
+        self.0.code.as_deref() == Some("InvalidGroup.Duplicate")
+            && self.0.text.contains(&format!("'{name}'"))
+    }
+
     /// The cause with the next step. `what` names the resource that could not be created.
     pub fn cause(&self, what: &str, instance_type: Option<&str>) -> Cause {
         let reason = self.class().map_or(Reason::ReconcileError, |class| {
@@ -117,6 +124,20 @@ mod tests {
              On-Demand G and VT instances) in this region"
         );
         assert!(Failure::read(LIMIT).needs_person());
+    }
+
+    #[test]
+    fn a_duplicate_group_is_known_by_its_whole_name() {
+        let failure = Failure::read(
+            "create failed: failed to create the resource: [{0 creating Security Group (a#2): \
+             operation error EC2: CreateSecurityGroup, https response error StatusCode: 400, \
+             RequestID: 5c1f0d63-5c53-4b6a-9d1b-0d1b6ef0a7c5, api error InvalidGroup.Duplicate: The \
+             security group 'a#2' already exists for VPC 'vpc-1'  []}]",
+        );
+        assert!(failure.is_of_duplicate_group("a#2"));
+        assert!(!failure.is_of_duplicate_group("a"));
+        let other = Failure::read("api error InvalidPermission.Duplicate: the rule 'a#2'");
+        assert!(!other.is_of_duplicate_group("a#2"));
     }
 
     #[test]

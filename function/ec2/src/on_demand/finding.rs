@@ -9,11 +9,16 @@ use provider_core::InstanceState;
 use crate::finding::{self, Finding, Machine, Outlook};
 use crate::on_demand::OnDemandInstance;
 use crate::on_demand::failure::Failure;
+use crate::on_demand::observed::Group;
 use crate::setup;
 
-/// The observed state of an instance; `None` is an instance that does not exist yet. `recorded` is
-/// the instance of the last call.
-pub fn finding(instance: Option<&OnDemandInstance<'_>>, recorded: Option<&str>) -> Finding {
+/// The observed state of an instance; `None` is an instance that does not exist yet. `awaited` is the
+/// security group that the instance waits for, and `recorded` the instance of the last call.
+pub fn finding(
+    instance: Option<&OnDemandInstance<'_>>,
+    awaited: Option<&Group<'_>>,
+    recorded: Option<&str>,
+) -> Finding {
     let Some(instance) = instance else {
         return Finding::absent(recorded.map_or_else(
             || Cause::new(Reason::Creating, "waiting for the Instance to be created"),
@@ -21,7 +26,11 @@ pub fn finding(instance: Option<&OnDemandInstance<'_>>, recorded: Option<&str>) 
         ));
     };
     let runs = instance.runs();
-    let failure = failure(instance.object());
+    // The failure of the instance says no more than that it has no group yet.
+    let failure = match awaited {
+        Some(group) => failure(group.object()),
+        None => failure(instance.object()),
+    };
     Finding {
         machine: machine(instance).filter(|_| runs),
         in_order: runs && instance.is_ready(),
@@ -30,7 +39,7 @@ pub fn finding(instance: Option<&OnDemandInstance<'_>>, recorded: Option<&str>) 
             Some(failure) if failure.needs_person() => Outlook::NeedsPerson,
             _ => Outlook::Waiting,
         },
-        cause: cause(instance, failure.as_ref(), recorded),
+        cause: cause(instance, awaited, failure.as_ref(), recorded),
     }
 }
 
@@ -70,6 +79,7 @@ pub fn failure(resource: ObservedObject<'_>) -> Option<Failure> {
 /// The most important cause: an error of the provider, then a lost instance, then a pending step.
 fn cause(
     instance: &OnDemandInstance<'_>,
+    awaited: Option<&Group<'_>>,
     failure: Option<&Failure>,
     recorded: Option<&str>,
 ) -> Cause {
@@ -85,7 +95,10 @@ fn cause(
         .map(|recorded| finding::lost(recorded, None));
     let failing = failure.map(|failure| {
         let type_ = &instance.for_provider.type_;
-        failure.cause(&format!("on-demand {type_}"), Some(type_))
+        match awaited {
+            Some(_) => failure.cause("the security group", None),
+            None => failure.cause(&format!("on-demand {type_}"), Some(type_)),
+        }
     });
     match (failing, lost) {
         (Some(failing), Some(lost)) => Cause::new(
@@ -93,6 +106,10 @@ fn cause(
             format!("{}: {}", lost.message, failing.message),
         ),
         (Some(cause), None) | (None, Some(cause)) => cause,
+        (None, None) if awaited.is_some() => {
+            let message = "waiting for EC2 to create the security group";
+            Cause::new(Reason::Creating, message)
+        }
         (None, None) => waiting(instance),
     }
 }

@@ -87,15 +87,35 @@ fn security_group(
         made.cloned()
     };
     let description = || format!("SSH to the workspace {}", resolved.origin);
+    let name = as_made(|made| &made.name).map(|made| match observed {
+        Some(group) if is_lost(group) => next_name(&made),
+        _ => made,
+    });
     SecurityGroup {
         region: resolved.region.clone(),
-        name: as_made(|made| &made.name).unwrap_or_else(|| group_name(resolved)),
+        name: name.unwrap_or_else(|| group_name(resolved)),
         description: as_made(|made| &made.description).unwrap_or_else(description),
         vpc_id: made
             .and_then(|made| made.vpc_id.clone())
             .or_else(|| resolved.network.vpc_id.clone()),
         tags: resolved.tags(policy),
     }
+}
+
+/// Whether EC2 has a group of the observed name, whose id provider-aws does not know. EC2's answer to
+/// the creation was lost, and EC2 takes no client token for this call: it refuses the second attempt.
+fn is_lost(group: &Group<'_>) -> bool {
+    group.external_name().is_none()
+        && finding::failure(group.object())
+            .is_some_and(|failure| failure.is_of_duplicate_group(&group.for_provider.name))
+}
+
+/// The name of the group that replaces a lost one: `NAME#2`, then `NAME#3`.
+fn next_name(lost: &str) -> String {
+    let numbered = lost.rsplit_once('#');
+    let numbered = numbered.and_then(|(name, number)| Some((name, number.parse::<u32>().ok()?)));
+    let (name, number) = numbered.unwrap_or((lost, 1));
+    format!("{name}#{}", number.saturating_add(1))
 }
 
 /// The name of the group. It is unique in its VPC, even if other control planes create groups
@@ -146,5 +166,17 @@ fn to_ssh(region: &str) -> SecurityGroupRule {
         from_port: 22,
         to_port: 22,
         ..SecurityGroupRule::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_lost_group_gives_the_next_one_a_new_name() {
+        assert_eq!(next_name("gpu-workspace-a-1f"), "gpu-workspace-a-1f#2");
+        assert_eq!(next_name("gpu-workspace-a-1f#2"), "gpu-workspace-a-1f#3");
+        assert_eq!(next_name("ours#alone"), "ours#alone#2");
     }
 }
