@@ -3,7 +3,7 @@
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 import yaml
@@ -14,6 +14,7 @@ from environment.ec2 import Ec2
 from environment.emulator import SET_UP, Emulator
 from environment.platform import Platform
 from environment.pools import Pools
+from environment.troubles import troubles
 from environment.variants import ROOT
 
 REGION = "us-east-1"
@@ -35,6 +36,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     is_beside_others = "PYTEST_XDIST_WORKER" in os.environ
     if group and is_beside_others and not item.nodeid.endswith(f"@{group.args[0]}"):
         pytest.fail(f"pytest-xdist did not put this test into group {group.args[0]!r}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test reports the composed resources of its namespace that are not in order.
+    The clean-up deletes them."""
+    report = yield
+    used = getattr(item, "funcargs", {})
+    if report.when == "call" and report.failed and {"cluster", "namespace"} <= {*used}:
+        found = troubles(used["cluster"], used["namespace"])
+        report.sections.append(("composed resources that are not in order", found))
+    return report
 
 
 @pytest.fixture(scope="session")
