@@ -79,7 +79,8 @@ class App:
         self.emulator.recorder.add(
             Answered(seconds, call, account, reply.status, code, spent, cpu)
         )
-        log.info("%s %s %s %.0f ms", call.service, call.operation, code, spent)
+        again = f", attempt {call.attempt}" if call.attempt > 1 else ""
+        log.info("%s %s %s %.0f ms%s", call.service, call.operation, code, spent, again)
         return _send(reply, start_response)
 
     def _answer(

@@ -1,7 +1,8 @@
 """Reads a request: its service, operation, region and parameters."""
 
 import json
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
@@ -36,6 +37,8 @@ class Call:
     protocol: str
     access_key: str
     parameters: dict[str, Any] = field(default_factory=dict)
+    # Above 1, the SDK sends the call again, because an answer was lost or a refusal passes.
+    attempt: int = 1
 
     def facts(self) -> dict[str, str]:
         """The caller's key, and the offering that an EC2 request names."""
@@ -60,7 +63,8 @@ def read_call(environ: dict[str, Any], body: bytes) -> Call:
     if target:
         operation = target.rsplit(".", 1)[-1]
         parameters = _without_secrets(operation, _json_object(body))
-        return Call(service, operation, region, "json", access_key, parameters)
+        call = Call(service, operation, region, "json", access_key, parameters)
+        return replace(call, attempt=_attempt(environ))
     form = _form(environ, body)
     operation = form.get("Action", "")
     if not service:
@@ -72,7 +76,14 @@ def read_call(environ: dict[str, Any], body: bytes) -> Call:
         parameters = {k: v for k, v in form.items() if k not in ("Action", "Version")}
         protocol = "query"
     parameters = _without_secrets(operation, parameters)
-    return Call(service, operation, region, protocol, access_key, parameters)
+    call = Call(service, operation, region, protocol, access_key, parameters)
+    return replace(call, attempt=_attempt(environ))
+
+
+def _attempt(environ: dict[str, Any]) -> int:
+    """The number of the attempt, in a header of AWS's SDKs: `attempt=2; max=3`."""
+    found = re.search(r"\battempt=(\d+)", environ.get("HTTP_AMZ_SDK_REQUEST", ""))
+    return int(found[1]) if found else 1
 
 
 def _credential_scope(environ: dict[str, Any]) -> tuple[str, str, str]:

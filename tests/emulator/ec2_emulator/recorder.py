@@ -120,6 +120,7 @@ def _as_json(answered: Answered) -> dict[str, Any]:
         "region": answered.call.region,
         "account": answered.account,
         "parameters": _plain(answered.call.parameters),
+        "attempt": answered.call.attempt,
         "status": answered.status,
         "code": answered.code,
         "milliseconds": round(answered.milliseconds, 1),

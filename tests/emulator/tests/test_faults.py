@@ -128,7 +128,9 @@ def test_an_sdk_that_retries_a_lost_reply_still_launches_once(emulator, ec2):
         ImageId=IMAGE, InstanceType="g5.xlarge", MinCount=1, MaxCount=1
     )
     assert len(shown(ec2)) == 1
-    assert emulator.calls("?operation=RunInstances")["counts"] == {"RunInstances": 3}
+    recorded = emulator.calls("?operation=RunInstances")
+    assert recorded["counts"] == {"RunInstances": 3}
+    assert [one["attempt"] for one in recorded["calls"]] == [1, 2, 3]
 
 
 def test_a_delay_holds_one_call_and_nobody_else(emulator, ec2):
