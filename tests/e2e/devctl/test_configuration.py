@@ -93,36 +93,6 @@ def test_help_and_completions_need_no_cluster(devctl: Devctl) -> None:
         assert "devctl" in devctl.says("completion", shell)
 
 
-def test_a_shell_completes_the_names_of_workspaces_and_flavors(devctl: Devctl) -> None:
-    def candidates(*words: str) -> list[str]:
-        """The candidates for the last word, by the script of bash."""
-        quoted = " ".join(f"'{word}'" for word in words)
-        bash = f"""
-            eval "$('{devctl.program}' completion bash)"
-            COMP_WORDS=({quoted}) COMP_CWORD={len(words) - 1} COMP_TYPE=9
-            _clap_complete_devctl devctl '{words[-1]}'
-            printf '%s\\n' "${{COMPREPLY[@]}}"
-        """
-        path = f"{devctl.program.parent}:{os.environ['PATH']}"
-        ran = subprocess.run(
-            ["bash", "-c", bash],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={**devctl.variables(), "PATH": path},
-        )
-        return ran.stdout.split()
-
-    devctl.says("create", "alpha", "cpu-small", "--no-wait")
-    devctl.says("create", "beta", "cpu-small", "--no-wait")
-    assert candidates("devctl", "stop", "al") == ["alpha"]
-    assert candidates("devctl", "ssh", "")[:2] == ["alpha", "beta"]
-    assert "cpu-small" in candidates("devctl", "create", "x", "--flavor", "cpu")
-    assert candidates("devctl", "monit") == ["monitor"]
-    nowhere = candidates("devctl", "stop", "--context", "none", "al")
-    assert "alpha" not in nowhere
-
-
 def test_kubectl_runs_it_as_its_plugin(devctl: Devctl, tmp_path: Path) -> None:
     (tmp_path / "kubectl-gpuws").symlink_to(devctl.program)
     path = f"{tmp_path}:{os.environ['PATH']}"

@@ -1,6 +1,7 @@
 """The released devctl is quick and small. Nothing runs beside the measurements."""
 
 import json
+import os
 import statistics
 import subprocess
 import time
@@ -123,3 +124,34 @@ def test_the_proxy_delays_no_connection(quick: Devctl) -> None:
     )
     print(f"by the proxy {proxied * 1000:.0f} ms, plain {direct * 1000:.0f} ms")
     assert proxied - direct <= 0.030
+
+
+# A shell shows no candidates that come after two seconds.
+def test_a_shell_completes_the_names_of_workspaces_and_flavors(quick: Devctl) -> None:
+    def candidates(*words: str) -> list[str]:
+        """The candidates for the last word, by the script of bash."""
+        quoted = " ".join(f"'{word}'" for word in words)
+        bash = f"""
+            eval "$('{quick.program}' completion bash)"
+            COMP_WORDS=({quoted}) COMP_CWORD={len(words) - 1} COMP_TYPE=9
+            _clap_complete_devctl devctl '{words[-1]}'
+            printf '%s\\n' "${{COMPREPLY[@]}}"
+        """
+        path = f"{quick.program.parent}:{os.environ['PATH']}"
+        ran = subprocess.run(
+            ["bash", "-c", bash],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**quick.variables(), "PATH": path},
+        )
+        return ran.stdout.split()
+
+    quick.says("create", "alpha", "cpu-small", "--no-wait")
+    quick.says("create", "beta", "cpu-small", "--no-wait")
+    assert candidates("devctl", "stop", "al") == ["alpha"]
+    assert candidates("devctl", "ssh", "")[:2] == ["alpha", "beta"]
+    assert "cpu-small" in candidates("devctl", "create", "x", "--flavor", "cpu")
+    assert candidates("devctl", "monit") == ["monitor"]
+    nowhere = candidates("devctl", "stop", "--context", "none", "al")
+    assert "alpha" not in nowhere
