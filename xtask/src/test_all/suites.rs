@@ -25,7 +25,7 @@ pub(super) enum Turn {
     First,
     /// One after the other, beside the second lane.
     FirstLane,
-    /// Beside the first lane. When the first lane has run its own suites, both lanes run these.
+    /// Beside the first lane. The other lanes run these, too, when they have run their own suites.
     SecondLane,
     /// One after the other, beside all other lanes, from the beginning: it waits nearly all its time,
     /// and lasts longer than others.
