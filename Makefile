@@ -120,7 +120,8 @@ cluster:
 	cargo test --quiet --workspace --features local-cluster/cluster --test lifecycle -- \
 		$(if $(THOROUGH),,--skip neighbour --skip kueue)
 
-# One end-to-end suite on a fresh cluster of its own. It is left up on failure.
+# One end-to-end suite on a fresh cluster of its own. It is left up on failure, but for
+# KEEP_CLUSTER=no: its programs would slow down the suites after it.
 # `make e2e SUITE=main TESTS="-k leases"` runs some of its tests.
 e2e:
 	$(if $(filter portal,$(SUITE)),sh tests/cluster/prerequisites.sh tests/portal/prerequisites.list)
@@ -138,7 +139,8 @@ e2e:
 	$(if $(filter gitops install,$(SUITE)),$(MAKE) published)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))
 	$(if $(filter gitops install,$(SUITE)),,$(XTASK) demo --name $(TEST) --platform-only $(NAMESPACED_$(SUITE)))
-	$(XTASK) e2e $(SUITE) --name $(TEST)$(if $(TESTS), -- $(TESTS))
+	$(XTASK) e2e $(SUITE) --name $(TEST)$(if $(TESTS), -- $(TESTS))$(if $(filter no,$(KEEP_CLUSTER)), \
+		|| { $(XTASK) cluster down --name $(TEST); exit 1; })
 	$(XTASK) cluster down --name $(TEST)
 	$(if $(filter bastion,$(SUITE)$(GATES)$(TESTS)),$(MAKE) rights-before-1.36)
 	$(if $(filter portal,$(SUITE)$(NAMESPACED_portal)$(TESTS)),$(MAKE) portal-without-claims)

@@ -190,6 +190,7 @@ impl Runner<'_> {
         let mut make = Command::new("make");
         make.current_dir(crate::root())
             .args(suite.make)
+            .env("KEEP_CLUSTER", "no")
             // A make that called this program must not affect this one.
             .env_remove("MAKEFLAGS")
             .env_remove("MAKELEVEL");
