@@ -26,7 +26,9 @@ def test_a_workspace_is_ready_although_each_creation_lost_its_first_answer(
     for operation in CREATIONS:
         emulator.fault(operation, effect="lose-reply", times=1)
     claim(platform, "alice", ssh={"allowedCidrs": [NETWORK]})
-    status = platform.ready("alice", SOON)
+    # EC2 refuses three creations the second time: of the group, its rules and the
+    # attachment. The provider tries each again after a minute.
+    status = platform.ready("alice", 2 * SOON)
     assert [one["hits"] for one in emulator.faults()] == [1] * len(CREATIONS)
 
     (instance,) = ec2.live(platform.namespace)
