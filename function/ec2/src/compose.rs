@@ -261,7 +261,7 @@ impl Seen<'_> {
         if name.starts_with(resource_names::INSTANCE_PREFIX) {
             match self.instances.get(name) {
                 Some(instance) => self.finding_of(instance, recorded),
-                None => on_demand::finding::finding(None, None, recorded),
+                None => on_demand::finding::absent(recorded),
             }
         } else {
             spot::finding(self.pools.get(name), recorded, paths)

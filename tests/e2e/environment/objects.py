@@ -112,8 +112,7 @@ class Objects:
     def create(self, document: Object) -> None:
         """Creates an object, as `kubectl apply` does with one that does not exist."""
         group, _, version = document["apiVersion"].rpartition("/")
-        kind = document["kind"].lower()
-        resource = self._resource(f"{kind}.{group}" if group else kind)
+        resource = self._resource(kind_of(document))
         resource = replace(resource, root=_root(group, version))
         metadata = document["metadata"]
         annotations = metadata.get("annotations") or {}
@@ -211,6 +210,13 @@ class Objects:
         if answer.status != 200:
             raise Refused(f"{path}: {body.get('message', body)}")
         return body
+
+
+def kind_of(named: Object) -> str:
+    """The kind of an object or of a reference, with its group, as kubectl takes it."""
+    group = named["apiVersion"].rpartition("/")[0]
+    kind: str = named["kind"].lower()
+    return f"{kind}.{group}" if group else kind
 
 
 def _root(group: str, version: str) -> str:

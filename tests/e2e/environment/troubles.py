@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import urllib3
 
 from .cluster import Cluster
-from .objects import Object, Refused
+from .objects import Object, Refused, kind_of
 
 
 def troubles(cluster: Cluster, namespace: str) -> str:
@@ -35,9 +35,8 @@ def _composed(cluster: Cluster, composite: Object, namespace: str) -> Iterator[O
     spec = composite["spec"]
     references = spec.get("crossplane", spec).get("resourceRefs", [])
     for one in references:
-        group = one["apiVersion"].rpartition("/")[0]
-        kind = f"{one['kind'].lower()}.{group}".rstrip(".")
-        found = cluster.get(kind, one["name"], one.get("namespace", namespace))
+        where = one.get("namespace", namespace)
+        found = cluster.get(kind_of(one), one["name"], where)
         if found is not None:
             yield found
 

@@ -44,5 +44,6 @@ def test_a_workspace_is_ready_although_each_creation_lost_its_first_answer(
         for group in groups
     }
     assert ways_in.pop(used["GroupId"]) == [NETWORK]
-    # The group whose id was lost stays in EC2. It admits nobody.
+    # EC2 keeps the first security group, whose id the provider never learned. That group
+    # has no rule, so EC2 admits no network to it.
     assert list(ways_in.values()) == [[]]

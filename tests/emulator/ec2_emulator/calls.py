@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
@@ -59,12 +59,12 @@ class Call:
 def read_call(environ: dict[str, Any], body: bytes) -> Call:
     """The call in a request. `operation` is empty if the request names none."""
     access_key, region, service = _credential_scope(environ)
+    attempt = _attempt(environ)
     target = environ.get("HTTP_X_AMZ_TARGET", "")
     if target:
         operation = target.rsplit(".", 1)[-1]
         parameters = _without_secrets(operation, _json_object(body))
-        call = Call(service, operation, region, "json", access_key, parameters)
-        return replace(call, attempt=_attempt(environ))
+        return Call(service, operation, region, "json", access_key, parameters, attempt)
     form = _form(environ, body)
     operation = form.get("Action", "")
     if not service:
@@ -76,8 +76,7 @@ def read_call(environ: dict[str, Any], body: bytes) -> Call:
         parameters = {k: v for k, v in form.items() if k not in ("Action", "Version")}
         protocol = "query"
     parameters = _without_secrets(operation, parameters)
-    call = Call(service, operation, region, protocol, access_key, parameters)
-    return replace(call, attempt=_attempt(environ))
+    return Call(service, operation, region, protocol, access_key, parameters, attempt)
 
 
 def _attempt(environ: dict[str, Any]) -> int:

@@ -202,7 +202,7 @@ impl Seen<'_> {
             Some(id) if self.is_off(instance) => self.starting(instance, id),
             _ => {
                 let awaited = self.awaited_group(instance);
-                on_demand::finding::finding(Some(instance), awaited, recorded)
+                on_demand::finding::finding(instance, awaited, recorded)
             }
         }
     }

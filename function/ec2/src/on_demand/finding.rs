@@ -12,19 +12,21 @@ use crate::on_demand::failure::Failure;
 use crate::on_demand::observed::Group;
 use crate::setup;
 
-/// The observed state of an instance; `None` is an instance that does not exist yet. `awaited` is the
-/// security group that the instance waits for, and `recorded` the instance of the last call.
+/// The state of an `Instance` that does not exist yet. `recorded` is the instance of the last call.
+pub fn absent(recorded: Option<&str>) -> Finding {
+    Finding::absent(recorded.map_or_else(
+        || Cause::new(Reason::Creating, "waiting for the Instance to be created"),
+        |id| finding::lost(id, None),
+    ))
+}
+
+/// The observed state of an instance. `awaited` is the security group that the instance waits for,
+/// and `recorded` the instance of the last call.
 pub fn finding(
-    instance: Option<&OnDemandInstance<'_>>,
+    instance: &OnDemandInstance<'_>,
     awaited: Option<&Group<'_>>,
     recorded: Option<&str>,
 ) -> Finding {
-    let Some(instance) = instance else {
-        return Finding::absent(recorded.map_or_else(
-            || Cause::new(Reason::Creating, "waiting for the Instance to be created"),
-            |id| finding::lost(id, None),
-        ));
-    };
     let runs = instance.runs();
     // The failure of the instance says no more than that it has no group yet.
     let failure = match awaited {
@@ -106,11 +108,7 @@ fn cause(
             format!("{}: {}", lost.message, failing.message),
         ),
         (Some(cause), None) | (None, Some(cause)) => cause,
-        (None, None) if awaited.is_some() => {
-            let message = "waiting for EC2 to create the security group";
-            Cause::new(Reason::Creating, message)
-        }
-        (None, None) => waiting(instance),
+        (None, None) => waiting(instance, awaited),
     }
 }
 
@@ -124,9 +122,13 @@ fn is_ending(instance: &OnDemandInstance<'_>) -> bool {
     matches!(instance.state(), Some(ShuttingDown | Terminated))
 }
 
-fn waiting(instance: &OnDemandInstance<'_>) -> Cause {
+fn waiting(instance: &OnDemandInstance<'_>, awaited: Option<&Group<'_>>) -> Cause {
     let Some(id) = instance.current_id() else {
-        return Cause::new(Reason::Creating, "waiting for EC2 to start the instance");
+        let what = match awaited {
+            Some(_) => "create the security group",
+            None => "start the instance",
+        };
+        return Cause::new(Reason::Creating, format!("waiting for EC2 to {what}"));
     };
     let type_ = &instance.for_provider.type_;
     let zone = instance.zone().unwrap_or_default();

@@ -87,9 +87,12 @@ fn security_group(
         made.cloned()
     };
     let description = || format!("SSH to the workspace {}", resolved.origin);
-    let name = as_made(|made| &made.name).map(|made| match observed {
-        Some(group) if is_lost(group) => next_name(&made),
-        _ => made,
+    let name = as_made(|made| &made.name).map(|made| {
+        if observed.is_some_and(is_lost) {
+            next_name(&made)
+        } else {
+            made
+        }
     });
     SecurityGroup {
         region: resolved.region.clone(),
