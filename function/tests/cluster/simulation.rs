@@ -13,7 +13,7 @@ use crate::world::World;
 
 /// This number of schedules finds every defect of `cargo xtask planted`.
 const SCHEDULES: u64 = 80;
-const ALL_SCHEDULES: u64 = 300;
+const ALL_SCHEDULES: u64 = 160;
 const STEPS: usize = 60;
 /// Without events, the workspace must come to rest within this many reconciles.
 const REST: usize = 60;

@@ -16,7 +16,7 @@ PROVIDER = "provider=acme-provider-gpu-spot"
 FUNCTION = "function=acme-function-gpu-workspace"
 
 # Each kill takes 20 s: the test waits for a delayed answer and for a new provider.
-KILLS = 20 if os.environ.get("THOROUGH") else 1
+KILLS = 10 if os.environ.get("THOROUGH") else 1
 
 
 def test_a_provider_killed_between_launch_and_status_write_launches_once(
