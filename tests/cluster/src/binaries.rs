@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use serde::Deserialize;
-
 use crate::cache::{self, Cache};
 use crate::command;
 use crate::durations::Usual;
@@ -18,6 +16,7 @@ use crate::modules::{self, Binary, MODULES, Module};
 use crate::pins::Pins;
 use crate::progress::{Progress, Step};
 use crate::releases::{self, Origin, Release};
+use crate::sources;
 
 /// What can go wrong while building.
 #[derive(Debug, thiserror::Error)]
@@ -31,13 +30,13 @@ pub enum Error {
     /// A release cannot be fetched.
     #[error(transparent)]
     Release(#[from] releases::Error),
-    /// The answer of Go does not name the folder of a module's source.
-    #[error("find the source of {module}: {source}")]
-    Source {
-        /// The module.
-        module: &'static str,
-        /// The parser's error.
-        source: serde_json::Error,
+    /// The sources of a program cannot be prepared.
+    #[error("build {name}: {source}")]
+    Sources {
+        /// The binary.
+        name: String,
+        /// The cause.
+        source: sources::Error,
     },
     /// The `go` command failed.
     #[error("build {name}: {source}")]
@@ -246,8 +245,10 @@ impl Build<'_> {
         cache::remove_folder(&scratch)?;
         cache::create_folder(&scratch)?;
         let packages = self.missing.iter().map(|wanted| wanted.binary.package);
-        step.follow(packages_compiled(self.count()?, log.clone()));
+        let sources = self.sources(&scratch)?;
+        step.follow(packages_compiled(self.count(&sources)?, log.clone()));
         let mut go = self.go("build");
+        go.args(&sources);
         for flags in modules::GCFLAGS {
             go.arg(format!("-gcflags={flags}"));
         }
@@ -269,10 +270,22 @@ impl Build<'_> {
         Ok(cache::remove_folder(&scratch)?)
     }
 
+    /// The arguments that make Go read narrowed sources.
+    fn sources(&self, scratch: &Path) -> Result<Vec<String>, Error> {
+        let narrowed = self.module.narrowed;
+        if narrowed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let modules = sources::narrow(&self.pins.folder, narrowed, scratch);
+        let modules = modules.map_err(unprepared(&self.name()))?;
+        Ok(vec![format!("-modfile={}", modules.display())])
+    }
+
     /// The number of packages that the programs consist of.
-    fn count(&self) -> Result<usize, Error> {
+    fn count(&self, sources: &[String]) -> Result<usize, Error> {
         let mut go = self.go("list");
-        go.args(["-deps", "-mod=readonly"])
+        go.args(sources)
+            .args(["-deps", "-mod=readonly"])
             .args(self.missing.iter().map(|wanted| wanted.binary.package));
         let listed = command::output(&mut go).map_err(failed(&self.name()))?;
         Ok(listed.lines().count())
@@ -320,13 +333,6 @@ fn file_name<'a>(package: &'a str, folder: &'a str) -> &'a str {
     }
 }
 
-/// The needed part of the answer of `go mod download -json`.
-#[derive(Deserialize)]
-struct Download {
-    #[serde(rename = "Dir")]
-    folder: PathBuf,
-}
-
 /// The version of a program, such as `v1.37.0`.
 pub fn version(name: &str) -> Result<String, Error> {
     let (module, binary) = find(name)?;
@@ -337,18 +343,7 @@ pub fn version(name: &str) -> Result<String, Error> {
 pub fn source(name: &str) -> Result<PathBuf, Error> {
     let (module, binary) = find(name)?;
     let pins = Pins::read(module)?;
-    let fails = failed(name);
-    let mut go = Command::new("go");
-    go.current_dir(&pins.folder)
-        .env("GOTOOLCHAIN", "local")
-        .env("GOWORK", "off")
-        .args(["mod", "download", "-json", binary.source]);
-    let answer = command::output(&mut go).map_err(&fails)?;
-    let found: Download = serde_json::from_str(&answer).map_err(|source| Error::Source {
-        module: binary.source,
-        source,
-    })?;
-    Ok(found.folder)
+    sources::folder(&pins.folder, binary.source).map_err(unprepared(name))
 }
 
 /// Go's version, such as `go1.26.8`.
@@ -367,32 +362,14 @@ fn failed(name: &str) -> impl Fn(command::Error) -> Error {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_is_found_where_go_links_it() {
-        let names = [
-            ("go.etcd.io/etcd/server/v3", "server"),
-            ("github.com/argoproj/argo-cd/v3/cmd", "cmd"),
-            ("k8s.io/kubernetes/cmd/kubelet", "kubelet"),
-            ("./coredns", "coredns"),
-            (".", "probe"),
-        ];
-        for (package, name) in names {
-            assert_eq!(file_name(package, "probe"), name, "{package}");
-        }
-    }
-
-    #[test]
-    fn programs_of_one_module_are_built_by_one_call_and_unknown_ones_are_refused() {
-        let found = by_module(&["kubelet", "etcd", "argocd"]).unwrap();
-        let names: Vec<Vec<_>> = found
-            .iter()
-            .map(|(_, binaries)| binaries.iter().map(|binary| binary.name).collect())
-            .collect();
-        assert_eq!(names, [vec!["etcd", "kubelet"], vec!["argocd"]]);
-        assert!(matches!(by_module(&["kublet"]), Err(Error::Unknown(name)) if name == "kublet"));
+fn unprepared(name: &str) -> impl Fn(sources::Error) -> Error {
+    let name = name.to_owned();
+    move |source| Error::Sources {
+        name: name.clone(),
+        source,
     }
 }
+
+#[cfg(test)]
+#[path = "binaries_tests.rs"]
+mod tests;

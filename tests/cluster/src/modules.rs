@@ -3,6 +3,9 @@
 //! Each version is written in one place, in `binaries/<folder>/go.mod`. This table says which
 //! packages of a module become which binaries.
 
+use crate::narrowed::Narrowed;
+use crate::provider_aws;
+
 /// One Go module of `binaries/`. Its versions fit each other, and one call of Go compiles and links
 /// its programs.
 #[derive(Debug)]
@@ -16,6 +19,8 @@ pub struct Module {
     pub stamps: &'static [Stamp],
     /// Build tags.
     pub tags: &'static str,
+    /// Source modules that are compiled without some of their parts.
+    pub narrowed: &'static [Narrowed],
     /// Whether every cluster needs it. Other modules are built only on request.
     pub in_every_cluster: bool,
     /// The duration of a first build on two cores, in seconds.
@@ -146,6 +151,7 @@ pub static MODULES: &[Module] = &[
             ),
         ],
         tags: "",
+        narrowed: &[],
         in_every_cluster: true,
         typical: 420,
     },
@@ -174,6 +180,7 @@ pub static MODULES: &[Module] = &[
             ),
         ],
         tags: "",
+        narrowed: &[],
         in_every_cluster: true,
         typical: 240,
     },
@@ -186,6 +193,7 @@ pub static MODULES: &[Module] = &[
         )],
         stamps: &[stamp(CROSSPLANE_VERSION, CROSSPLANE, Part::Whole)],
         tags: "",
+        narrowed: &[],
         in_every_cluster: true,
         typical: 40,
     },
@@ -195,6 +203,7 @@ pub static MODULES: &[Module] = &[
         binaries: &[binary("signatures", "./signatures", "")],
         stamps: &[],
         tags: "",
+        narrowed: &[],
         in_every_cluster: false,
         typical: 40,
     },
@@ -223,6 +232,7 @@ pub static MODULES: &[Module] = &[
             Part::Whole,
         )],
         tags: "no_btrfs no_devmapper no_zfs no_aufs",
+        narrowed: &[],
         in_every_cluster: true,
         typical: 90,
     },
@@ -231,6 +241,7 @@ pub static MODULES: &[Module] = &[
         binaries: &[binary("probe", ".", "")],
         stamps: &[],
         tags: "",
+        narrowed: &[],
         in_every_cluster: false,
         typical: 5,
     },
@@ -247,6 +258,7 @@ pub static MODULES: &[Module] = &[
             Part::Whole,
         )],
         tags: "",
+        narrowed: &[],
         in_every_cluster: false,
         typical: 240,
     },
@@ -267,6 +279,7 @@ pub static MODULES: &[Module] = &[
             Part::Number,
         )],
         tags: "",
+        narrowed: &[],
         in_every_cluster: false,
         typical: 400,
     },
@@ -280,6 +293,7 @@ pub static MODULES: &[Module] = &[
         )],
         stamps: &[],
         tags: "",
+        narrowed: &[],
         in_every_cluster: false,
         typical: 120,
     },
@@ -296,7 +310,7 @@ pub static MODULES: &[Module] = &[
             Part::Whole,
         )],
         tags: "",
-        // The build takes 10 GB of Go's caches.
+        narrowed: provider_aws::EC2_ALONE,
         in_every_cluster: false,
         typical: 1800,
     },

@@ -91,8 +91,11 @@ impl Pins {
             .iter()
             .filter(|(name, _)| concerns(name, binary))
             .map(|(name, text)| (name.as_str(), text.as_str()));
+        let narrowed = format!("{:?}", module.narrowed);
+        let narrowed = (!module.narrowed.is_empty()).then_some(("narrowed", narrowed.as_str()));
         key(settings
             .into_iter()
+            .chain(narrowed)
             .chain(files)
             .map(|(name, text)| (name, text.as_bytes())))
     }
