@@ -312,7 +312,7 @@ pub static MODULES: &[Module] = &[
         tags: "",
         narrowed: provider_aws::EC2_ALONE,
         in_every_cluster: false,
-        typical: 1800,
+        typical: 350,
     },
 ];
 

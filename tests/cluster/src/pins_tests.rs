@@ -1,5 +1,5 @@
 use super::*;
-use crate::modules::{MODULES, find};
+use crate::modules::{MODULES, Module, find};
 
 fn pins(files: &[(&str, &str)]) -> Pins {
     let mut files: Vec<_> = files
@@ -96,4 +96,20 @@ fn a_changed_program_of_ours_is_built_anew() {
         key(other, "package main"),
         key(other, "package main // other")
     );
+}
+
+#[test]
+fn a_program_of_which_other_parts_are_left_out_is_built_anew() {
+    let (module, binary) = find("provider-aws-ec2").unwrap();
+    let key = |narrowed| {
+        let module = Module {
+            narrowed,
+            ..*module
+        };
+        pins(&[("go.mod", GO_MOD)]).key(&module, binary, "go1.26.8")
+    };
+    let whole = key(&[]);
+    let narrow = key(module.narrowed);
+    assert_ne!(whole, narrow);
+    assert_ne!(narrow, key(&module.narrowed[..1]));
 }

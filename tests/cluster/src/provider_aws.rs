@@ -3,8 +3,8 @@
 use crate::narrowed::Change::{Added, Files, Registers};
 use crate::narrowed::Narrowed;
 
-/// The program without the services of AWS other than EC2. Whole, it has 5,100 packages and takes
-/// two processors 41 minutes to compile; so it has a third of the packages.
+/// The program without the services of AWS other than EC2. Two processors compile its 2,000 packages
+/// in 6 minutes. The whole program takes them 41.
 pub(crate) const EC2_ALONE: &[Narrowed] = &[
     Narrowed {
         module: "github.com/upbound/provider-aws/v2",
@@ -52,8 +52,19 @@ pub(crate) const EC2_ALONE: &[Narrowed] = &[
     },
 ];
 
-/// The group of EC2, and the versions of the group of `ProviderConfig`.
-const GROUPS: &[&str] = &["ec2", "v1alpha1", "v1beta1"];
+/// The group of EC2, the groups to which its types refer, and the versions of the group of
+/// `ProviderConfig`. The provider asks for the types of all references before it reconciles a resource.
+const GROUPS: &[&str] = &[
+    "cloudwatchlogs",
+    "ec2",
+    "elbv2",
+    "iam",
+    "kms",
+    "sns",
+    "v1alpha1",
+    "v1beta1",
+    "vpclattice",
+];
 const CONTROLLERS: &[&str] = &["zz_ec2"];
 
 /// The services whose clients EC2's resources, or the parts for all services, call.
