@@ -21,9 +21,14 @@ HOOK = "#!/bin/sh\necho $WORKSPACE_STOP_REASON >>$HOME/saved\n"
 
 
 # The provider remembers, for all workspaces, of which type a zone has no capacity. So a
-# test whose zone has no capacity has an instance type that no other test uses.
+# test whose zone has no capacity has an instance type that no other test uses, and never
+# runs beside itself.
 @pytest.mark.parametrize(
-    ("market", "instance_type"), [("Spot", "g5.xlarge"), ("OnDemand", "g5.2xlarge")]
+    ("market", "instance_type"),
+    [
+        pytest.param(market, type_, marks=pytest.mark.xdist_group(f"zones of {type_}"))
+        for market, type_ in [("Spot", "g5.xlarge"), ("OnDemand", "g5.2xlarge")]
+    ],
 )
 def test_a_home_survives_stops_and_resumes_and_a_zone_without_capacity(
     machine: Machine, emulator: Emulator, market: str, instance_type: str
