@@ -1,6 +1,7 @@
-"""A claim with every field, and a hundred at once."""
+"""A claim with every field, and many at once."""
 
 import json
+import os
 import time
 
 import pytest
@@ -12,7 +13,8 @@ from environment.objects import Object
 from environment.platform import claim
 from environment.waiting import until
 
-MANY = 100
+# `CLAIMS=100` takes twice as long. A hundred pods fit into a machine of 24 GiB.
+MANY = int(os.environ.get("CLAIMS", "50"))
 # Crossplane's default limit of a burst of events of one composite.
 DEFAULT_BURST = 100
 
@@ -61,10 +63,8 @@ def test_every_field_of_a_claim_has_its_effect(team: Workspaces, queued: str) ->
 
 
 @pytest.mark.alone
-def test_a_hundred_claims_at_once_are_all_ready(
-    cluster: Cluster, new_user: NewUser
-) -> None:
-    users = [new_user() for _ in range(4)]
+def test_many_claims_at_once_are_all_ready(cluster: Cluster, new_user: NewUser) -> None:
+    users = [new_user() for _ in range(5)]
     opened = heard(cluster, "circuit_breaker_opens_total")
     events = heard(cluster, "circuit_breaker_events_total")
     names = [(user, f"many-{n}") for user in users for n in range(MANY // len(users))]
@@ -75,7 +75,6 @@ def test_a_hundred_claims_at_once_are_all_ready(
             {
                 "owner": user.owner,
                 "placement": "Cluster",
-                # A hundred pods of this size fit into this machine's memory.
                 "overrides": {"cpu": "10m", "memory": "216Mi"},
             },
         )

@@ -1,4 +1,4 @@
-"""Many workspaces with deadlines in the same minute: about 17 deadlines a second."""
+"""Many workspaces with deadlines within seconds: about 17 deadlines a second."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from environment.waiting import until
 from lifecycle.following import Following
 from lifecycle.life import now
 
-WORKSPACES = int(os.environ.get("DEADLINES", "500"))
+WORKSPACES = int(os.environ.get("DEADLINES", "300"))
 # The time from the last commit to the first deadline, and from the first to the last
 # deadline. On two processors Crossplane reconciles about ten changed claims a second,
 # and kubectl applies twenty.
