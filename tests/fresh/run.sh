@@ -39,9 +39,11 @@ main() {
 		cd "$root"
 		pivot_root . mnt
 		umount --lazy mnt
+		# The shell stays the first process, as it awaits orphans. The command would leave
+		# them as zombies, which a machine that booted does not have.
 		exec chroot . /usr/bin/env -i HOME=/root LANG=C.UTF-8 TERM="${TERM-dumb}" \
 			PATH=/opt/rust/bin:/opt/go/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-			sh -c "cd /srv/checkout && exec \"\$@\"" - "$@"
+			sh -c "cd /srv/checkout && \"\$@\"; exit \$?" - "$@"
 	' - "$@"
 }
 

@@ -68,6 +68,7 @@ pub(super) fn build(
         let folder = source.compile(request.profile, *platform, progress)?;
         programs.push((*platform, folder));
     }
+    let step = progress.begin("packages");
     let mut packages = Vec::new();
     for package in PACKAGES {
         let folder = to.join(package.name);
@@ -86,6 +87,7 @@ pub(super) fn build(
         }
         packages.push(pack(cli, package, request, &staged, &runtimes, &to)?);
     }
+    step.end("built");
     Ok(packages)
 }
 
