@@ -292,14 +292,9 @@ impl Build<'_> {
     }
 
     fn go(&self, verb: &str) -> Command {
-        let mut go = Command::new("go");
-        go.current_dir(&self.pins.folder)
-            // A static binary also runs in an image without other files, and needs no C compiler.
-            // `GOTOOLCHAIN=local`: the key holds the version of the installed toolchain, so Go must
-            // not switch to another one.
-            .env("CGO_ENABLED", "0")
-            .env("GOTOOLCHAIN", "local")
-            .env("GOWORK", "off")
+        let mut go = sources::go(&self.pins.folder);
+        // A static binary also runs in an image without other files, and needs no C compiler.
+        go.env("CGO_ENABLED", "0")
             // With less garbage collection the compiler is a tenth faster and takes a gigabyte more
             // memory.
             .env("GOGC", "400")

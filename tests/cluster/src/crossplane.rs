@@ -14,6 +14,7 @@ use crate::helm;
 use crate::images;
 use crate::layout::Layout;
 use crate::progress::Progress;
+use crate::sources;
 
 /// The host's file of certificate authorities, which is copied into Crossplane's image.
 pub const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -32,6 +33,9 @@ pub enum Error {
     /// The source cannot be found.
     #[error(transparent)]
     Binaries(#[from] binaries::Error),
+    /// A part of the source cannot be copied.
+    #[error(transparent)]
+    Sources(#[from] sources::Error),
     /// A program failed.
     #[error(transparent)]
     Command(#[from] command::Error),
@@ -85,7 +89,7 @@ pub fn ensure(cache: &Cache, binaries: &Binaries, progress: &Progress) -> Result
 
 fn make(source: &Path, binary: &Path, version: &str, folder: &Path) -> Result<(), Error> {
     let chart = folder.join("chart");
-    copy(&source.join("charts/crossplane"), &chart)?;
+    sources::copy(&source.join("charts/crossplane"), &chart)?;
     let about = chart.join("Chart.yaml");
     cache::write(&about, released(&cache::read(&about)?, version))?;
 
@@ -93,34 +97,18 @@ fn make(source: &Path, binary: &Path, version: &str, folder: &Path) -> Result<()
     let root = folder.join("root");
     cache::create_folder(&root.join("bin"))?;
     cache::create_folder(&root.join("etc/ssl/certs"))?;
-    copy(&source.join("crds"), &root.join("crds"))?;
-    copy(
+    sources::copy(&source.join("crds"), &root.join("crds"))?;
+    sources::copy(
         &source.join("webhookconfigurations"),
         &root.join("webhookconfigurations"),
     )?;
-    copy(binary, &root.join("bin/crossplane"))?;
-    copy(
+    sources::copy(binary, &root.join("bin/crossplane"))?;
+    sources::copy(
         Path::new(AUTHORITIES),
         &root.join("etc/ssl/certs/ca-certificates.crt"),
     )?;
     images::pack(&root, &folder.join("layer.tar.gz"))?;
     Ok(fs::remove_dir_all(&root).map_err(cache::Error::io("remove", &root))?)
-}
-
-/// Copies a file or folder. Files in Go's module cache are read-only; the copies are writable.
-fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    let mut cp = Command::new("cp");
-    cp.args(["--recursive", "--dereference", "--no-preserve=mode"])
-        .arg(from)
-        .arg(to);
-    command::output(&mut cp)?;
-    if from.is_file() {
-        let mode = fs::metadata(from)
-            .map_err(cache::Error::io("read", from))?
-            .permissions();
-        fs::set_permissions(to, mode).map_err(cache::Error::io("set mode of", to))?;
-    }
-    Ok(())
 }
 
 /// Fills in the chart's versions, which are placeholders in the source tree.

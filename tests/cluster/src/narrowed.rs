@@ -57,15 +57,13 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] cache::Error),
     /// The module has another form than the change expects, perhaps in another version.
-    #[error("{0} has nothing that its change in tests/cluster/src/modules.rs leaves out")]
+    #[error("{0} has nothing that its change in tests/cluster/src/provider_aws.rs leaves out")]
     Unchanged(PathBuf),
 }
 
 impl Narrowed {
-    /// Copies the sources of this module from `source` to `copy`, and changes the copy. `pins` is the
-    /// folder with the files that are added.
-    pub(crate) fn copy(&self, source: &Path, copy: &Path, pins: &Path) -> Result<(), Error> {
-        copy_folder(source, copy)?;
+    /// Changes a copy of the sources of this module. `pins` is the folder with the files that are added.
+    pub(crate) fn apply(&self, copy: &Path, pins: &Path) -> Result<(), Error> {
         self.changes
             .iter()
             .try_for_each(|change| change.apply(copy, pins))
@@ -167,23 +165,6 @@ fn remove_files(folder: &Path, ending: &str, kept: &[&str]) -> Result<(), Error>
     Ok(())
 }
 
-/// Copies a folder with its contents. Go's module cache is read-only, the copy is not.
-fn copy_folder(from: &Path, to: &Path) -> Result<(), cache::Error> {
-    cache::create_folder(to)?;
-    for path in entries(from)? {
-        let target = to.join(path.file_name().unwrap_or_default());
-        if path.is_dir() {
-            copy_folder(&path, &target)?;
-        } else {
-            let mut file = fs::File::open(&path).map_err(cache::Error::io("read", &path))?;
-            let written = fs::File::create(&target)
-                .and_then(|mut copy| io::copy(&mut file, &mut copy).map(drop));
-            written.map_err(cache::Error::io("write", &target))?;
-        }
-    }
-    Ok(())
-}
-
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, cache::Error> {
     let listed = fs::read_dir(folder).and_then(|entries| {
         entries
@@ -261,19 +242,18 @@ func (c *Clients) EC2(ctx context.Context) *ec2.Client {
 
     /// `scratch` is a folder that the test may fill.
     fn narrowed(scratch: &Path, changes: &'static [Change]) -> Result<PathBuf, Error> {
-        let source = scratch.join("source");
-        fs::create_dir_all(source.join("setup")).unwrap();
-        fs::write(source.join("register.go"), REGISTER).unwrap();
+        let copy = scratch.join("copy");
+        fs::create_dir_all(copy.join("setup")).unwrap();
+        fs::write(copy.join("register.go"), REGISTER).unwrap();
         for name in ["zz_acm_setup.go", "zz_ec2_setup.go", "doc.go"] {
-            fs::write(source.join("setup").join(name), "package setup\n").unwrap();
+            fs::write(copy.join("setup").join(name), "package setup\n").unwrap();
         }
         fs::write(scratch.join("served.go"), "package served\n").unwrap();
-        let copy = scratch.join("copy");
         let module = Narrowed {
             module: "x.io",
             changes,
         };
-        module.copy(&source, &copy, scratch).map(|()| copy)
+        module.apply(&copy, scratch).map(|()| copy)
     }
 
     fn scratch(name: &str) -> PathBuf {

@@ -1,5 +1,6 @@
 //! Where Go finds the sources of a program.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,9 +13,9 @@ use crate::narrowed::{self, Narrowed};
 /// What can go wrong while sources are prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The `go` command failed.
+    /// The command `go` or `cp` failed.
     #[error(transparent)]
-    Go(#[from] command::Error),
+    Command(#[from] command::Error),
     /// The answer of Go does not name the folder of a module's source.
     #[error("find the source of {module}: {source}")]
     Answer {
@@ -35,7 +36,7 @@ pub enum Error {
 /// source if it is not there.
 pub(crate) fn folder(pins: &Path, module: &str) -> Result<PathBuf, Error> {
     let mut download = go(pins);
-    download.args(["download", "-json", module]);
+    download.args(["mod", "download", "-json", module]);
     let answer = command::output(&mut download)?;
     let found: Download = serde_json::from_str(&answer).map_err(|source| Error::Answer {
         module: module.to_owned(),
@@ -53,22 +54,40 @@ pub(crate) fn narrow(pins: &Path, modules: &[Narrowed], scratch: &Path) -> Resul
         cache::write(&file.with_extension(to), text)?;
     }
     let mut edit = go(pins);
-    edit.arg("edit");
+    edit.args(["mod", "edit"]);
     for (number, narrowed) in modules.iter().enumerate() {
-        let copy = scratch.join(format!("sources-{number}"));
-        narrowed.copy(&folder(pins, narrowed.module)?, &copy, pins)?;
-        edit.arg(format!("-replace={}={}", narrowed.module, copy.display()));
+        let to = scratch.join(format!("sources-{number}"));
+        copy(&folder(pins, narrowed.module)?, &to)?;
+        narrowed.apply(&to, pins)?;
+        edit.arg(format!("-replace={}={}", narrowed.module, to.display()));
     }
     command::output(edit.arg(&file))?;
     Ok(file)
 }
 
-fn go(pins: &Path) -> Command {
+/// Copies a file or folder. Files in Go's module cache are read-only; the copies are writable.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    let mut cp = Command::new("cp");
+    cp.args(["--recursive", "--dereference", "--no-preserve=mode"])
+        .arg(from)
+        .arg(to);
+    command::output(&mut cp)?;
+    if from.is_file() {
+        let mode = fs::metadata(from)
+            .map_err(cache::Error::io("read", from))?
+            .permissions();
+        fs::set_permissions(to, mode).map_err(cache::Error::io("set mode of", to))?;
+    }
+    Ok(())
+}
+
+/// Go in the folder `pins`. The cache keys hold the version of the installed toolchain, so Go must not
+/// switch to another one.
+pub(crate) fn go(pins: &Path) -> Command {
     let mut go = Command::new("go");
     go.current_dir(pins)
         .env("GOTOOLCHAIN", "local")
-        .env("GOWORK", "off")
-        .arg("mod");
+        .env("GOWORK", "off");
     go
 }
 
