@@ -67,7 +67,7 @@ def test_many_claims_at_once_are_all_ready(cluster: Cluster, new_user: NewUser) 
     users = [new_user() for _ in range(5)]
     opened = heard(cluster, "circuit_breaker_opens_total")
     events = heard(cluster, "circuit_breaker_events_total")
-    names = [(user, f"many-{n}") for user in users for n in range(MANY // len(users))]
+    names = [(users[n % len(users)], f"many-{n}") for n in range(MANY)]
     claims = [
         claim(
             user.namespace,
