@@ -16,14 +16,14 @@ def until(
     period: float = PERIOD,
     instead: Callable[[], object] | None = None,
 ) -> T:
-    """The first result of `look` that is neither None nor False.
+    """The first result of `look` that is true. An empty list is awaited like None.
 
     The message of a failure ends with the result of `instead`.
     """
     deadline = time.monotonic() + seconds
     while True:
         seen = look()
-        if seen is not None and seen is not False:
+        if seen:
             return seen
         if time.monotonic() > deadline:
             seen_instead = "" if instead is None else f"; instead: {instead()}"
