@@ -25,7 +25,7 @@ from stage import Places
 # Thousands of requests.
 pytestmark = pytest.mark.thorough
 # In all; `CALLS=100 make portal THOROUGH=1` is enough while something else is written.
-CALLS = int(os.environ.get("CALLS", "4000"))
+CALLS = int(os.environ.get("CALLS", "2000"))
 SEED = int(os.environ.get("SEED", "29"))
 # A session may write twice a second, so many people ask at once.
 SESSIONS = 60

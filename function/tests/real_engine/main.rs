@@ -5,7 +5,7 @@
 //! first run builds Crossplane from source, which takes minutes and needs Go.
 //!
 //! `SIMULATION_SEED` and `SIMULATION_SCHEDULES` repeat one schedule, or run more schedules.
-//! `THOROUGH` runs a dozen.
+//! `THOROUGH` runs twice as many.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,7 +37,7 @@ use simulation::schedule;
 /// Few schedules are enough: the test compares each reconcile, so the first reconcile that shows a
 /// difference fails.
 const SCHEDULES: u64 = 4;
-const ALL_SCHEDULES: u64 = 12;
+const ALL_SCHEDULES: u64 = 8;
 const STEPS: usize = 20;
 
 /// Runs Crossplane and the model that replaces it in other tests, and compares their results.

@@ -13,8 +13,8 @@ from environment.objects import Object
 from environment.platform import claim
 from environment.waiting import until
 
-# `CLAIMS=100` takes twice as long. A hundred pods fit into a machine of 24 GiB.
-MANY = int(os.environ.get("CLAIMS", "50"))
+# `CLAIMS=100` takes three times as long. A hundred pods fit into a machine of 24 GiB.
+MANY = int(os.environ.get("CLAIMS", "30"))
 # Crossplane's default limit of a burst of events of one composite.
 DEFAULT_BURST = 100
 

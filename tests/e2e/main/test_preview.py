@@ -16,7 +16,7 @@ from environment.platform import PARAMETERS, Platform, claim
 from environment.variants import composition
 from environment.waiting import until
 
-WORKSPACES = 200 if os.environ.get("THOROUGH") else 20
+WORKSPACES = int(os.environ.get("PREVIEWED", "50"))
 NAME = "previewed"
 BEFORE = {"allowedInstanceTypes": ["g4dn.xlarge", "g4dn.2xlarge", "g5.xlarge"]}
 # The market replaces machines, the types refuse claims, the tag changes resources.

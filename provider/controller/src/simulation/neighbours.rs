@@ -26,7 +26,7 @@ use super::world::{World, pool, size};
 use super::{accounts, leases};
 
 const SCHEDULES: u64 = 150;
-const ALL_SCHEDULES: u64 = 450;
+const ALL_SCHEDULES: u64 = 300;
 const STEPS: u64 = 40;
 
 /// The second pool.
