@@ -126,6 +126,14 @@ cluster:
 e2e:
 	$(if $(filter portal,$(SUITE)),sh tests/cluster/prerequisites.sh tests/portal/prerequisites.list)
 	$(XTASK) cluster down --name $(TEST)
+	$(MAKE) suite-on-new-cluster$(if $(filter no,$(KEEP_CLUSTER)), \
+		|| { $(XTASK) cluster down --name $(TEST); exit 1; })
+	$(XTASK) cluster down --name $(TEST)
+	$(if $(filter bastion,$(SUITE)$(GATES)$(TESTS)),$(MAKE) rights-before-1.36)
+	$(if $(filter portal,$(SUITE)$(NAMESPACED_portal)$(TESTS)),$(MAKE) portal-without-claims)
+
+.PHONY: suite-on-new-cluster
+suite-on-new-cluster:
 	$(XTASK) cluster up --name $(TEST)$(if $(GATES), --feature-gates $(GATES))\
 		$(if $(RESTART_PAUSE_$(SUITE)), --restart-pause $(RESTART_PAUSE_$(SUITE)))\
 		$(if $(IDENTITIES_$(SUITE)), $(IDENTITIES_$(SUITE)))
@@ -139,11 +147,7 @@ e2e:
 	$(if $(filter gitops install,$(SUITE)),$(MAKE) published)
 	$(if $(MIRRORED_$(SUITE)),$(XTASK) package mirror $(MIRRORED_$(SUITE)) --name $(TEST))
 	$(if $(filter gitops install,$(SUITE)),,$(XTASK) demo --name $(TEST) --platform-only $(NAMESPACED_$(SUITE)))
-	$(XTASK) e2e $(SUITE) --name $(TEST)$(if $(TESTS), -- $(TESTS))$(if $(filter no,$(KEEP_CLUSTER)), \
-		|| { $(XTASK) cluster down --name $(TEST); exit 1; })
-	$(XTASK) cluster down --name $(TEST)
-	$(if $(filter bastion,$(SUITE)$(GATES)$(TESTS)),$(MAKE) rights-before-1.36)
-	$(if $(filter portal,$(SUITE)$(NAMESPACED_portal)$(TESTS)),$(MAKE) portal-without-claims)
+	$(XTASK) e2e $(SUITE) --name $(TEST)$(if $(TESTS), -- $(TESTS))
 
 # The bastion's rights once more, as on a Kubernetes without constrained impersonation.
 .PHONY: rights-before-1.36

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -26,6 +27,12 @@ use crate::probe;
 use crate::progress::Progress;
 use crate::state::{self, Record, Stage, StateFolder, Verdict, choose_index};
 use crate::supervisor::PartStatus;
+use crate::wait::{self, Deadline};
+
+/// How long the API server of a cluster that is up may need for an answer. On a busy machine, an
+/// answer can take longer than a probe waits.
+const BUSY: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(200);
 
 /// The options of `up`.
 #[derive(Debug, Clone)]
@@ -210,7 +217,11 @@ fn existing(cache: &Cache, name: &str, progress: &Progress) -> Result<Option<Clu
                 url: format!("{}/readyz", cluster.addresses().apiserver()),
                 authority: Some(cluster.state().certificates().authority()),
             };
-            probe::ready(&answers).map_err(half_up)?;
+            let deadline = Deadline::after(BUSY);
+            wait::until("its API server to answer", deadline, LOOK, || {
+                probe::ready(&answers)
+            })
+            .map_err(|missed| half_up(missed.to_string()))?;
             progress.note(&format!("cluster `{name}` is already up"));
             Ok(Some(cluster))
         }
