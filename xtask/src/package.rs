@@ -30,7 +30,7 @@ pub(crate) mod stage;
 mod test_registry;
 mod verify;
 
-use build::{Built, Request};
+use build::{Packages, Request};
 use compile::{Profile, Source};
 use platform::Platform;
 
@@ -123,7 +123,7 @@ impl Shape {
         registry: &str,
         holds: &dyn Fn(&str) -> bool,
         progress: &Progress,
-    ) -> Outcome<Vec<Built>> {
+    ) -> Outcome<Packages> {
         let host = [Platform::host()];
         let given = self.platform.as_slice();
         let request = Request {
@@ -152,7 +152,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         Action::Build(shape) => shape
             .build(stage::COMMITTED_REGISTRY, &|_| true, &progress)
             .map(|packages| {
-                let files = packages.iter().flat_map(|built| &built.files);
+                let files = packages.built.iter().flat_map(|built| &built.files);
                 files.for_each(|file| println!("{}", file.display()));
             }),
         Action::Verify { release } => verify_all(profile(release), &progress),
@@ -198,8 +198,9 @@ fn push_all(
     let crane = crate::target::crane(progress)?;
     let holds =
         |repository: &str| !without_missing || dependencies::holds(&crane, registry, repository);
-    for built in shape.build(registry, &holds, progress)? {
-        println!("{}", push::push(Command::new(&cli), registry, &built)?);
+    let packages = shape.build(registry, &holds, progress)?;
+    for built in &packages.built {
+        println!("{}", push::push(Command::new(&cli), registry, built)?);
     }
     Ok(())
 }

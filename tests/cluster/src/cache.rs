@@ -50,7 +50,7 @@ pub struct Cache {
     root: PathBuf,
 }
 
-/// A lock, held while an entry is made. Dropping it releases the lock.
+/// A lock, held while files are made or used. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -106,24 +106,29 @@ impl Cache {
 
     /// Takes the named lock. Calls `waiting` once if another process holds it.
     pub fn lock(&self, name: &str, waiting: impl FnOnce(&Path)) -> Result<Lock, Error> {
-        let path = self.root.join("locks").join(name);
-        create_folder(&self.root.join("locks"))?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(Error::io("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                waiting(&path);
-                file.lock().map_err(Error::io("lock", &path))?;
-            }
-            Err(TryLockError::Error(source)) => return Err(Error::io("lock", &path)(source)),
-        }
-        Ok(Lock { _file: file })
+        lock(&self.root.join("locks").join(name), waiting)
     }
+}
+
+/// Takes the lock of a file, and makes the file and its folder if they are absent. Calls `waiting`
+/// once if another process holds the lock.
+pub fn lock(path: &Path, waiting: impl FnOnce(&Path)) -> Result<Lock, Error> {
+    create_folder(path.parent().unwrap_or(path))?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(Error::io("open", path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            waiting(path);
+            file.lock().map_err(Error::io("lock", path))?;
+        }
+        Err(TryLockError::Error(source)) => return Err(Error::io("lock", path)(source)),
+    }
+    Ok(Lock { _file: file })
 }
 
 /// Makes `entry`: `make` fills a folder beside it, and a rename publishes that folder. The caller
@@ -189,6 +194,8 @@ pub(crate) fn write_whole(path: &Path, contents: impl AsRef<[u8]>) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     fn located(variables: &[(&str, &str)]) -> Option<PathBuf> {
@@ -220,6 +227,27 @@ mod tests {
             Some("/h/.cache/gpu-workspaces".into())
         );
         assert_eq!(located(&[]), None);
+    }
+
+    /// Two builds at once would mix their files.
+    #[test]
+    fn a_second_maker_says_that_it_waits_and_goes_on_when_the_first_ends() {
+        let folder = std::env::temp_dir().join(format!("lock-{}", std::process::id()));
+        let path = folder.join("lock");
+        let first = lock(&path, |_| panic!("nobody else holds the lock")).unwrap();
+        let has_ended = AtomicBool::new(false);
+        let (says, said) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let waits = |lock: &Path| says.send(lock.to_path_buf()).unwrap();
+                let _second = lock(&path, waits).unwrap();
+                assert!(has_ended.load(Ordering::SeqCst));
+            });
+            assert_eq!(said.recv().unwrap(), path);
+            has_ended.store(true, Ordering::SeqCst);
+            drop(first);
+        });
+        remove_folder(&folder).unwrap();
     }
 
     #[test]

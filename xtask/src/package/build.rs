@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use local_cluster::cache::{self, Lock};
 use local_cluster::progress::Progress;
 
 use super::compile::{Profile, Source};
@@ -28,6 +29,13 @@ pub(super) struct Request<'a> {
     pub(super) registry: &'a str,
     /// Whether that registry has a given third-party repository.
     pub(super) holds: &'a dyn Fn(&str) -> bool,
+}
+
+/// The packages of a checkout. While this value lives, no other process writes their files: a build
+/// for another registry would replace them before they are read.
+pub(super) struct Packages {
+    pub(super) built: Vec<Built>,
+    _alone: Lock,
 }
 
 /// A package's files, and the tag for its contents.
@@ -54,22 +62,25 @@ pub(crate) fn program(name: &str) -> PathBuf {
     folder.join(format!("{name}.stripped"))
 }
 
-/// Builds every package of a checkout.
+/// Builds every package of a checkout. Waits while another process uses the files of an earlier
+/// build.
 pub(super) fn build(
     cli: &Path,
     source: &Source,
     request: &Request<'_>,
     progress: &Progress,
-) -> Outcome<Vec<Built>> {
+) -> Outcome<Packages> {
     let to = source.packages(request.profile);
-    fs::create_dir_all(&to)?;
     let mut programs = Vec::new();
     for platform in request.platforms {
         let folder = source.compile(request.profile, *platform, progress)?;
         programs.push((*platform, folder));
     }
     let step = progress.begin("packages");
-    let mut packages = Vec::new();
+    let alone = cache::lock(&to.join("lock"), |lock| {
+        step.note(&format!("waiting for another build ({})", lock.display()));
+    })?;
+    let mut built = Vec::new();
     for package in PACKAGES {
         let folder = to.join(package.name);
         let staged = stage(package, &source.root, request, &folder)?;
@@ -85,10 +96,13 @@ pub(super) fn build(
                 )?;
             }
         }
-        packages.push(pack(cli, package, request, &staged, &runtimes, &to)?);
+        built.push(pack(cli, package, request, &staged, &runtimes, &to)?);
     }
     step.end("built");
-    Ok(packages)
+    Ok(Packages {
+        built,
+        _alone: alone,
+    })
 }
 
 /// Strips a program and puts it into an image of its own. The build id is removed as well: it also
@@ -131,18 +145,12 @@ fn pack(
     for runtime in runtimes {
         digests.push_str(&runtime.digest);
         let file = file(to, package, request, runtime.platform, "xpkg");
-        xpkg(
-            cli,
-            &staged.folder,
-            &staged.examples,
-            Some(&runtime.archive),
-            &file,
-        )?;
+        xpkg(cli, staged, Some(runtime), &file)?;
         files.push(file);
     }
     if runtimes.is_empty() {
         let file = to.join(format!("{}.xpkg", package.name));
-        xpkg(cli, &staged.folder, &staged.examples, None, &file)?;
+        xpkg(cli, staged, None, &file)?;
         files.push(file);
     }
     let version = env!("CARGO_PKG_VERSION");
@@ -158,31 +166,45 @@ fn pack(
     })
 }
 
-/// Builds one package file. The folder of examples is always given; otherwise the CLI takes a
-/// folder `examples` of the current folder.
-fn xpkg(
-    cli: &Path,
-    folder: &Path,
-    examples: &Path,
-    runtime: Option<&PathBuf>,
-    file: &Path,
-) -> Outcome<()> {
-    if file.exists() {
-        fs::remove_file(file)?;
+/// Builds one package file, unless the file of an earlier build has the same contents: compressing a
+/// program takes seconds. The folder of examples is always given; otherwise the CLI takes a folder
+/// `examples` of the current folder.
+fn xpkg(cli: &Path, staged: &Staged, runtime: Option<&Runtime>, file: &Path) -> Outcome<()> {
+    let key = key(cli, staged, runtime);
+    // Written last, and removed first: a build that was interrupted leaves no key.
+    let key_file = file.with_extension("key");
+    let earlier = fs::read_to_string(&key_file).unwrap_or_default();
+    if file.is_file() && earlier == key {
+        return Ok(());
+    }
+    for old in [key_file.as_path(), file] {
+        if old.exists() {
+            fs::remove_file(old)?;
+        }
     }
     let mut command = Command::new(cli);
     command
         .args(["xpkg", "build", "--package-root"])
-        .arg(folder)
+        .arg(&staged.folder)
         .arg("--examples-root")
-        .arg(examples)
+        .arg(&staged.examples)
         .arg("--package-file")
         .arg(file);
-    if let Some(archive) = runtime {
-        command.arg("--embed-runtime-image-tarball").arg(archive);
+    if let Some(runtime) = runtime {
+        command
+            .arg("--embed-runtime-image-tarball")
+            .arg(&runtime.archive);
     }
     output(&mut command)?;
+    fs::write(key_file, key)?;
     Ok(())
+}
+
+/// A digest of everything that a package file depends on.
+fn key(cli: &Path, staged: &Staged, runtime: Option<&Runtime>) -> String {
+    let program = runtime.map_or("", |runtime| &runtime.digest);
+    let contents = format!("{} {} {program}", cli.display(), staged.digests);
+    image::sha256(contents.as_bytes())
 }
 
 fn file(
@@ -202,5 +224,44 @@ fn suffix(request: &Request<'_>, platform: Platform) -> String {
         String::new()
     } else {
         format!("-{}", platform.architecture())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn staged(folder: &Path, digests: &str) -> Staged {
+        Staged {
+            folder: folder.join("staged"),
+            examples: folder.join("examples"),
+            digests: digests.into(),
+            missing: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_old_package_is_never_taken_for_one_with_other_contents() {
+        let folder = std::env::temp_dir().join(format!("packed-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("a.xpkg");
+        // A CLI that packs nothing shows whether it was called.
+        let cli = Path::new("false");
+        let old = staged(&folder, "old");
+        let put = || {
+            fs::write(&file, "packed").unwrap();
+            fs::write(folder.join("a.key"), key(cli, &old, None)).unwrap();
+        };
+        put();
+        xpkg(cli, &old, None, &file).unwrap();
+        xpkg(cli, &staged(&folder, "new"), None, &file).unwrap_err();
+        // The failed build left nothing that the next one would take.
+        xpkg(cli, &old, None, &file).unwrap_err();
+        put();
+        fs::remove_file(&file).unwrap();
+        xpkg(cli, &old, None, &file).unwrap_err();
+        put();
+        xpkg(Path::new("/bin/false"), &old, None, &file).unwrap_err();
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

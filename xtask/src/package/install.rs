@@ -33,20 +33,31 @@ pub(crate) fn install(
         registry: &target.registry,
         holds: &|repository| dependencies::holds(&crane, &target.registry, repository),
     };
-    let built = build(&target.crossplane, &Source::here(), &request, progress)?;
-    let wanted = built
-        .into_iter()
-        .filter(|built| composites.include(built.package));
-    for built in wanted {
-        if let Some(reason) = left_out(&built)? {
-            progress.note(&reason);
+    let packages = build(&target.crossplane, &Source::here(), &request, progress)?;
+    let mut complete = Vec::new();
+    for built in &packages.built {
+        if !composites.include(built.package) {
             continue;
         }
-        let step = progress.begin(&format!("install {}", built.package.name));
+        match left_out(built)? {
+            Some(reason) => progress.note(&reason),
+            None => complete.push(built),
+        }
+    }
+    let step = progress.begin("push packages");
+    let mut pushed = Vec::new();
+    for built in complete {
         let command = target.command(&target.crossplane);
-        let reference = push::push(command, &target.registry, &built)?;
-        put(target, built.package, &reference)?;
-        step.end(&built.tag);
+        let reference = push::push(command, &target.registry, built)?;
+        pushed.push((built.package, reference, built.tag.clone()));
+    }
+    step.end("pushed");
+    // The registry has them now. Another process may build while Crossplane installs these.
+    drop(packages);
+    for (package, reference, tag) in pushed {
+        let step = progress.begin(&format!("install {}", package.name));
+        put(target, package, &reference)?;
+        step.end(&tag);
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub(super) struct Staged {
     pub(super) folder: PathBuf,
     /// The folder with its examples. It does not exist if the package has no examples.
     pub(super) examples: PathBuf,
-    /// The concatenated digests of all its files.
+    /// The names and digests of all its files.
     pub(super) digests: String,
     /// Dependencies that the registry lacks. The manifest leaves them out.
     pub(super) missing: Vec<String>,
@@ -78,10 +78,11 @@ pub(super) fn stage(
     })
 }
 
-/// The digests of all files below a folder, in the order of names.
+/// The names and digests of all files below a folder, in the order of names.
 fn digests(folder: &Path) -> Outcome<String> {
     let mut together = String::new();
     for path in sorted(folder)? {
+        together.push_str(&path.file_name().unwrap_or_default().to_string_lossy());
         together.push_str(&if path.is_dir() {
             digests(&path)?
         } else {

@@ -71,18 +71,23 @@ fn digests(
         holds: &|_| true,
     };
     let mut digests = Vec::new();
-    for built in build(cli, source, &request, progress)? {
-        for file in built.files {
-            for file in [file.clone(), file.with_extension("cdx.json")] {
-                if file.is_file() {
-                    let name = file.file_name().unwrap_or_default();
-                    let digest = image::sha256(&fs::read(&file)?);
-                    digests.push((name.to_string_lossy().into_owned(), digest));
-                }
-            }
+    let packages = build(cli, source, &request, progress)?;
+    for file in packages.built.iter().flat_map(|one| &one.files) {
+        digests.push(digest(file)?);
+        // Only a package with a program has a bill of materials.
+        let bill = file.with_extension("cdx.json");
+        if bill.is_file() {
+            digests.push(digest(&bill)?);
         }
     }
     Ok(digests)
+}
+
+/// The name of a file, and the digest of its contents.
+fn digest(file: &Path) -> Outcome<(String, String)> {
+    let name = file.file_name().unwrap_or_default();
+    let digest = image::sha256(&fs::read(file)?);
+    Ok((name.to_string_lossy().into_owned(), digest))
 }
 
 fn differing<'a>(first: &'a [(String, String)], second: &[(String, String)]) -> Vec<&'a str> {
