@@ -35,6 +35,12 @@ pub fn follow(job: &str, from: u64) -> String {
     )
 }
 
+/// A line that prints the output of a job that has ended, from a byte on.
+pub fn rest(job: &str, from: u64) -> String {
+    let job = shell(job);
+    format!("{FIND_AGENT}; exec gpu-workspace-agent job logs --from {from} {job}")
+}
+
 /// The file with the process id of Jupyter, and the folder in which servers describe themselves
 /// (`jupyter --runtime-dir`).
 const JUPYTER: &str = "p=\"${XDG_STATE_HOME:-$HOME/.local/state}/devctl/jupyter.pid\"; \

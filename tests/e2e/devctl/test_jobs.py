@@ -43,24 +43,32 @@ def test_a_job_outlives_the_connection_and_its_code_arrives(devctl: Devctl) -> N
     assert code.returncode == 255, code.stderr
 
 
-def children(process: int) -> list[int]:
+def children(process: int, *matching: str) -> list[int]:
     found = subprocess.run(
-        ["pgrep", "-P", str(process)], capture_output=True, text=True, check=False
+        ["pgrep", "-P", str(process), *matching],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return [int(child) for child in found.stdout.split()]
+
+
+def follows(devctl: int) -> list[int]:
+    """The processes of ssh that follow a job for devctl."""
+    return children(devctl, "-f", "logs --follow")
 
 
 def test_a_run_goes_on_over_a_new_connection(devctl: Devctl) -> None:
     running = begun(devctl)
     # ssh's way to the workspace breaks.
-    (ssh,) = children(running.pid)
-    (proxy,) = children(ssh)
+    (first,) = follows(running.pid)
+    (proxy,) = children(first)
     os.kill(proxy, signal.SIGKILL)
-
-    def follows_again() -> bool:
-        return any(child != ssh for child in children(running.pid))
-
-    until("devctl to connect again", follows_again, 30)
+    until(
+        "devctl to follow the job again",
+        lambda: any(ssh != first for ssh in follows(running.pid)),
+        30,
+    )
     devctl.says("ssh", "work", "--", "touch go")
     output, said = running.communicate(timeout=60)
     assert (running.returncode, output) == (7, "done\n"), said

@@ -104,7 +104,14 @@ async fn followed(call: Call<'_>, host: &Host, id: &str) -> Result<u8, Problem> 
         }
         // 255 is also a code that a job may have.
         if let Ok(Some(code)) = code_of(call, host, id).await {
-            return Ok(code);
+            // The job may have written more between the end of the connection and its own end.
+            let rest = call
+                .piped(&ssh(call, host, &remote::rest(id, shown))?)
+                .await?;
+            shown += rest.bytes;
+            if rest.code == 0 {
+                return Ok(code);
+            }
         }
         call.host.terminal.note(&Line::from(
             "the connection is lost; the job goes on; connecting again",

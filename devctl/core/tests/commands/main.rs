@@ -250,7 +250,33 @@ fn a_job_that_exits_with_the_code_of_a_lost_connection_is_not_followed_again() {
         0,
         r#"{"jobs": [{"id": "train-1", "state": "Finished", "code": 255}]}"#,
     );
+    world.answers(0, "");
     assert_eq!(world.run("run work --job train train").unwrap(), 255);
+}
+
+#[test]
+fn a_run_shows_what_its_job_wrote_after_the_connection_broke() {
+    let world = ready("rest");
+    world.answers(0, "train-1\n");
+    world.answers(255, "epoch 1\n");
+    world.answers(
+        0,
+        r#"{"jobs": [{"id": "train-1", "state": "Finished", "code": 7}]}"#,
+    );
+    // The connection breaks again before all output has come.
+    world.answers(255, "epoch 2\n");
+    world.answers(7, "epoch 3\n");
+    assert_eq!(world.run("run work --job train train").unwrap(), 7);
+    let said = world.said();
+    let epochs: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("epoch"))
+        .collect();
+    assert_eq!(epochs, ["epoch 1", "epoch 2", "epoch 3"]);
+    let lines = world.lines.lock().unwrap();
+    for from in ["logs --from 8 ", "logs --follow --from 16 "] {
+        assert!(lines.iter().any(|line| line.contains(from)), "{lines:?}");
+    }
 }
 
 #[test]
