@@ -16,6 +16,11 @@ from playwright.sync_api import (
 
 from people import PASSWORD
 
+# Errors in the console that are none of the page. The portal refuses a request. Or
+# Chromium gives up its requests, because the network of another cluster comes or goes on
+# this host; the page asks again.
+NO_MATTER = ("status of", "net::ERR_NETWORK_CHANGED")
+
 
 def program() -> str:
     found = shutil.which("chromium-headless-shell")
@@ -51,8 +56,9 @@ class Person:
         return page
 
     def heard(self, message: ConsoleMessage) -> None:
-        # A refusal of the portal is an error for the console, and not for the page.
-        if message.type == "error" and "status of" not in message.text:
+        if message.type == "error" and not any(
+            one in message.text for one in NO_MATTER
+        ):
             self.reports.append(message.text)
 
 
