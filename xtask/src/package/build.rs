@@ -200,11 +200,14 @@ fn xpkg(cli: &Path, staged: &Staged, runtime: Option<&Runtime>, file: &Path) -> 
     Ok(())
 }
 
-/// A digest of everything that a package file depends on.
+/// The hash of everything that a package file depends on.
 fn key(cli: &Path, staged: &Staged, runtime: Option<&Runtime>) -> String {
     let program = runtime.map_or("", |runtime| &runtime.digest);
-    let contents = format!("{} {} {program}", cli.display(), staged.digests);
-    image::sha256(contents.as_bytes())
+    cache::key([
+        ("cli", cli.as_os_str().as_encoded_bytes()),
+        ("contents", staged.digests.as_bytes()),
+        ("program", program.as_bytes()),
+    ])
 }
 
 fn file(
