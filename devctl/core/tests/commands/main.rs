@@ -214,6 +214,18 @@ fn the_price_and_the_rest_of_the_budget_are_said_before_the_workspace_is_asked_f
     assert!(at("--lifetime 2h fits") < at("stored"));
 }
 
+/// What a job of these tests wrote, as `run` showed it.
+fn epochs(world: &World) -> Vec<String> {
+    let said = world.said();
+    let lines = said.lines().filter(|line| line.starts_with("epoch"));
+    lines.map(str::to_owned).collect()
+}
+
+/// The agent's answer about a job that ended.
+fn finished(code: u8) -> String {
+    json!({"jobs": [{"id": "train-1", "state": "Finished", "code": code}]}).to_string()
+}
+
 #[test]
 fn a_run_goes_on_where_its_connection_broke() {
     let world = ready("reconnect");
@@ -233,12 +245,7 @@ fn a_run_goes_on_where_its_connection_broke() {
     for (line, from) in follows.iter().zip(["--from 0 ", "--from 8 ", "--from 16 "]) {
         assert!(line.contains(from), "{line}");
     }
-    let said = world.said();
-    let epochs: Vec<&str> = said
-        .lines()
-        .filter(|line| line.starts_with("epoch"))
-        .collect();
-    assert_eq!(epochs, ["epoch 1", "epoch 2", "epoch 3"]);
+    assert_eq!(epochs(&world), ["epoch 1", "epoch 2", "epoch 3"]);
 }
 
 #[test]
@@ -246,10 +253,7 @@ fn a_job_that_exits_with_the_code_of_a_lost_connection_is_not_followed_again() {
     let world = ready("code-255");
     world.answers(0, "train-1\n");
     world.answers(255, "done\n");
-    world.answers(
-        0,
-        r#"{"jobs": [{"id": "train-1", "state": "Finished", "code": 255}]}"#,
-    );
+    world.answers(0, &finished(255));
     world.answers(0, "");
     assert_eq!(world.run("run work --job train train").unwrap(), 255);
 }
@@ -259,20 +263,12 @@ fn a_run_shows_what_its_job_wrote_after_the_connection_broke() {
     let world = ready("rest");
     world.answers(0, "train-1\n");
     world.answers(255, "epoch 1\n");
-    world.answers(
-        0,
-        r#"{"jobs": [{"id": "train-1", "state": "Finished", "code": 7}]}"#,
-    );
+    world.answers(0, &finished(7));
     // The connection breaks again before all output has come.
     world.answers(255, "epoch 2\n");
     world.answers(7, "epoch 3\n");
     assert_eq!(world.run("run work --job train train").unwrap(), 7);
-    let said = world.said();
-    let epochs: Vec<&str> = said
-        .lines()
-        .filter(|line| line.starts_with("epoch"))
-        .collect();
-    assert_eq!(epochs, ["epoch 1", "epoch 2", "epoch 3"]);
+    assert_eq!(epochs(&world), ["epoch 1", "epoch 2", "epoch 3"]);
     let lines = world.lines.lock().unwrap();
     for from in ["logs --from 8 ", "logs --follow --from 16 "] {
         assert!(lines.iter().any(|line| line.contains(from)), "{lines:?}");
