@@ -36,7 +36,7 @@ def test_a_refused_edit_keeps_no_pod_beyond_its_deadline(
     if is_running:
         alice.ready("notebook")
     else:
-        until("the pod", lambda: alice.pods("notebook") or None)
+        until("the pod", lambda: alice.pods("notebook"))
     alice.change("notebook", **mistake)
     alice.condition("notebook", "ConfigResolved", "False", next(iter(mistake)))
     until("the pod to end", lambda: alice.pods("notebook") == [], 120)

@@ -115,9 +115,7 @@ def test_no_claim_takes_over_an_object_that_exists(
     for claim in CLAIMS:
         alice.claim(claim, home=HOME)
     for claim in CLAIMS:
-        (pod,) = until(
-            f"the pod of {claim}", lambda claim=claim: alice.pods(claim) or None
-        )
+        (pod,) = until(f"the pod of {claim}", lambda claim=claim: alice.pods(claim))
         account = pod["spec"]["serviceAccountName"]
         assert account.startswith(f"gpuws-{claim}-"), account
     cluster.delete_claims(alice.namespace)
@@ -143,7 +141,7 @@ def test_an_owner_changes_the_size_of_a_home_and_not_its_owner(
     cluster: Cluster, alice: Workspaces
 ) -> None:
     alice.claim("vision", home=HOME)
-    (home,) = until("the home", lambda: alice.homes("vision") or None)
+    (home,) = until("the home", lambda: alice.homes("vision"))
     name, metadata = home["metadata"]["name"], home["metadata"]
     user = cluster.get("devusers", alice.owner, "default") or {}
     marks = metadata["annotations"]

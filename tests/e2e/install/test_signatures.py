@@ -156,7 +156,7 @@ def test_other_bytes_under_the_same_reference_are_refused(
     run("crossplane", "xpkg", "install", "function", reference, installed)
     refused = until(
         "Crossplane to refuse the package",
-        lambda: condition(cluster, installed, "Installed") or None,
+        lambda: condition(cluster, installed, "Installed"),
         seconds=120,
     )
     assert refused["status"] == "False"

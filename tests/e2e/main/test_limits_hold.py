@@ -59,7 +59,7 @@ def test_a_refused_edit_keeps_no_machine_beyond_its_deadline(
         platform.pool()
     platform.claim("alice", composition=short, **mistake)
     platform.condition("alice", "ConfigResolved", "False", next(iter(mistake)))
-    until("the machine", lambda: ec2.live(platform.namespace) or None, 60)
+    until("the machine", lambda: ec2.live(platform.namespace), 60)
     _ends(platform, ec2)
     assert platform.status("alice")["cost"]["soFarUsd"] > 0
 

@@ -243,7 +243,7 @@ def test_an_idle_pool_asks_ec2_for_nothing_but_the_shared_look(
     emulator.forget_calls()
     looks = until(
         "the observer's next looks",
-        lambda: emulator.calls().get("DescribeInstances", 0) >= 2 or None,
+        lambda: emulator.calls().get("DescribeInstances", 0) >= 2,
         seconds=90,
     )
     assert looks

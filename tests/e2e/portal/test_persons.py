@@ -100,7 +100,7 @@ def test_each_write_is_the_persons_in_the_clusters_audit_log(
 ) -> None:
     alice = signed_in("alice")
     request = make(alice, "written", "dev-alice")
-    (record,) = until("the audit log", lambda: portal.recorded(request) or None)
+    (record,) = until("the audit log", lambda: portal.recorded(request))
     assert record["verb"] == "create"
     impersonated = record["impersonatedUser"]
     assert impersonated["username"] == "alice@acme.io"

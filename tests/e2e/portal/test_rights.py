@@ -62,7 +62,7 @@ def test_each_write_is_in_the_clusters_audit_log_with_the_id_of_the_request(
         answer = alice.writes(method, f"/api/v1/workspaces{path}", body)
         assert answer.ok, answer.text
         request = answer.headers["X-Request-Id"]
-        (record,) = until("the audit log", lambda: portal.recorded(request) or None)
+        (record,) = until("the audit log", lambda: portal.recorded(request))
         assert record["verb"] == verb
         assert record["impersonatedUser"]["username"] == OWNER
         # The portal's own line has the person.
