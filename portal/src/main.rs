@@ -142,6 +142,6 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     tokio::spawn(metrics::serve(probes, Arc::clone(&portal.metrics)));
     info!(address = %listener.local_addr()?, origin = portal.origin, "serving");
     server::serve(listener, tls, routes::router(Arc::new(portal))).await?;
-    info!("told to end");
+    info!("ended");
     Ok(())
 }

@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tracing::debug;
+use tracing::{debug, info};
 
 /// How long a client may take until TLS is established, and for the headers of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -69,14 +69,15 @@ pub(crate) async fn serve(
 ) -> std::io::Result<()> {
     let mut told = signal(SignalKind::terminate())?;
     let (ending, _) = watch::channel(());
+    // This future has the places of the clients that are on their way to TLS. Without it, they would be closed.
+    let mut accepting = pin!(accept_all(&listener, &tls, &router, &ending));
     tokio::select! {
-        () = accept_all(&listener, &tls, &router, &ending) => return Ok(()),
-        _ = told.recv() => {}
+        () = accepting.as_mut() => return Ok(()),
+        _ = told.recv() => info!("told to end, and serves for {} s more", FAREWELL.as_secs()),
     }
     // A connection that is told to end before its first request is closed without an answer. So connections are
     // told when no new ones come any more.
-    let accepting = accept_all(&listener, &tls, &router, &ending);
-    let _ = tokio::time::timeout(FAREWELL, accepting).await;
+    let _ = tokio::time::timeout(FAREWELL, accepting.as_mut()).await;
     ending.send_replace(());
     let _ = tokio::time::timeout(LAST, ending.closed()).await;
     Ok(())
