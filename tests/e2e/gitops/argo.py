@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -43,6 +44,19 @@ def without_repetitions(syncs: list[tuple[datetime, str]], ends: list[datetime])
             count += 1
             repeatable = message
     return count
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A health of an Application, and the status of its claim right after it."""
+
+    health: str
+    status: Object
+
+    def is_ready_on_another(self, lost: str) -> bool:
+        """Whether the claim is in phase Ready, with another instance than the lost one."""
+        has = self.status.get("instanceId")
+        return self.status.get("phase") == "Ready" and has not in (None, lost)
 
 
 class ArgoCd:
@@ -176,15 +190,18 @@ class ArgoCd:
             raise AssertionError(f"{error}; it says\n{status[:6000]}") from None
 
     @contextmanager
-    def watched(self, name: str) -> Iterator[list[str]]:
-        """Yields a list that collects every health of an Application, in order."""
-        seen: list[str] = []
+    def watched(
+        self, name: str, status: Callable[[], Object] = dict
+    ) -> Iterator[list[Seen]]:
+        """Yields a list that collects every health of an Application, in order. `status` reads
+        the status of its claim."""
+        seen: list[Seen] = []
         over = threading.Event()
 
         def look() -> None:
             health = self.health(name)
-            if health and (not seen or seen[-1] != health):
-                seen.append(health)
+            if health and (not seen or seen[-1].health != health):
+                seen.append(Seen(health, status()))
 
         def watch() -> None:
             while not over.wait(PERIOD):

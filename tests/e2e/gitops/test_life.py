@@ -54,7 +54,7 @@ def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
 
     commit("A workspace for half a minute", maxLifetime="30s")
     until("the Application", lambda: argocd.application(APPLICATION), 60)
-    with argocd.watched(APPLICATION) as health:
+    with argocd.watched(APPLICATION) as seen:
         runs()
         rests("Expired")
         syncs(1)
@@ -96,6 +96,7 @@ def test_limits_idle_stops_and_interruptions_are_no_business_of_argo_cd(
             120,
         )
         syncs(2)
+    health = [one.health for one in seen]
     print(" ".join(health))
     assert "Degraded" not in health
     # After a commit the claim may show the status of the previous run for a moment,
