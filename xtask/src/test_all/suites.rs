@@ -27,8 +27,7 @@ pub(super) enum Turn {
     FirstLane,
     /// Beside the first lane. The other lanes run these, too, when they have run their own suites.
     SecondLane,
-    /// One after the other, beside all other lanes, from the beginning: it waits nearly all its time,
-    /// and lasts longer than others.
+    /// From the beginning, beside all other lanes: it lasts longer than others, and mostly waits.
     OwnLane,
     /// After all lanes, with nothing beside it: it measures how long something takes, or needs
     /// both processors for minutes.
@@ -161,17 +160,17 @@ pub(super) static SUITES: &[Suite] = &[
         FirstLane,
     ),
     suite(
-        "upbound",
-        "on-demand workspaces of provider-aws",
-        &["e2e", "SUITE=upbound"],
-        43,
-        OwnLane,
-    ),
-    suite(
         "faults",
         "a provider that is killed while EC2 fails",
         &["e2e", "SUITE=faults"],
         29,
+        FirstLane,
+    ),
+    suite(
+        "upbound",
+        "on-demand workspaces of provider-aws",
+        &["e2e", "SUITE=upbound"],
+        43,
         OwnLane,
     ),
     suite(
