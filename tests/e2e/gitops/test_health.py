@@ -90,14 +90,14 @@ def test_an_interruption_is_progress_and_a_refused_edit_is_degraded(
             and argocd.health("ws.vision.alice") == "Healthy",
             120,
         )
-    healths = [one.health for one in seen]
-    assert set(healths) == {"Healthy", "Progressing"}, seen
-    assert healths[-1] == "Healthy", seen
     # Crossplane's claim controller writes the phase before the claim's condition Ready
     # (claim/reconciler.go, claim/syncer_ssa.go). So the condition may become False for a
     # moment after the workspace is Ready again.
+    healths = [one.health for one in seen]
+    assert set(healths) == {"Healthy", "Progressing"}, seen
     after = seen[healths.index("Progressing") + 1 :]
     assert all(one.is_ready_on_another(lost) for one in after), seen
+    argocd.await_health("ws.vision.alice", "Healthy")
 
     workspaces.write(
         "workspaces/alice/claim.yaml", claim("alice", instanceType="p5.48xlarge")
