@@ -69,7 +69,8 @@ pub(crate) async fn serve(
 ) -> std::io::Result<()> {
     let mut told = signal(SignalKind::terminate())?;
     let (ending, _) = watch::channel(());
-    // This future has the places of the clients that are on their way to TLS. Without it, they would be closed.
+    // `accept_all` closes each connection whose TLS handshake is not finished when its future is dropped. So the
+    // portal keeps one future until it ends.
     let mut accepting = pin!(accept_all(&listener, &tls, &router, &ending));
     tokio::select! {
         () = accepting.as_mut() => return Ok(()),

@@ -1,6 +1,7 @@
 """The portal with a real API server and a real provider of identities, without Crossplane."""
 
 import json
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -41,6 +42,12 @@ def provider(places: Places) -> Iterator[Provider]:
     """A provider that answers what the tests of a module want."""
     with closing(Provider(places.certificates, port())) as provider:
         yield provider
+
+
+@pytest.fixture
+def tls(places: Places) -> ssl.SSLContext:
+    """TLS of a client that trusts the portal's certificate authority."""
+    return ssl.create_default_context(cafile=str(places.certificates.authority))
 
 
 @pytest.fixture(scope="session")

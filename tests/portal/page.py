@@ -16,9 +16,9 @@ from playwright.sync_api import (
 
 from people import PASSWORD
 
-# Errors in the console that are none of the page. The portal refuses a request. Or
-# Chromium gives up its requests, because the network of another cluster comes or goes on
-# this host; the page asks again.
+# Chromium writes these errors to its console although the page works. The first one means
+# that the portal refused a request. Chromium reports the second one when the network of
+# another cluster comes or goes on this host; the page then sends its requests again.
 NO_MATTER = ("status of", "net::ERR_NETWORK_CHANGED")
 
 

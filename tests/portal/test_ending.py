@@ -1,10 +1,8 @@
-"""Nobody's request fails because a portal is told to end, as in each update of its Deployment."""
+"""No request fails because Kubernetes ends a replica of the portal, as in each update of its Deployment."""
 
 import socket
 import ssl
 from pathlib import Path
-
-import pytest
 
 from processes import until
 from stage import Places, Start
@@ -12,14 +10,9 @@ from stage import Places, Start
 ARRIVING = 20
 
 
-@pytest.fixture
-def context(places: Places) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(places.certificates.authority))
-
-
-def answer(plain: socket.socket, context: ssl.SSLContext) -> bytes:
+def answer(plain: socket.socket, tls: ssl.SSLContext) -> bytes:
     """The first line of the answer to a request over this connection, which has no TLS yet."""
-    with context.wrap_socket(plain, server_hostname="localhost") as connection:
+    with tls.wrap_socket(plain, server_hostname="localhost") as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         with connection.makefile("rb") as lines:
             return lines.readline().strip()
@@ -30,16 +23,16 @@ def test_a_portal_that_is_told_to_end_answers_those_who_have_connected(
     start: Start,
     authentication: Path,
     places: Places,
-    context: ssl.SSLContext,
+    tls: ssl.SSLContext,
 ) -> None:
     address = ("127.0.0.1", places.persons_port)
     log = places.folder / "ending.log"
     with start(authentication, places.persons_port, "ending") as process:
         arriving = [socket.create_connection(address) for _ in range(ARRIVING)]
         # The portal accepts connections in their order, so it has accepted those before.
-        assert answer(socket.create_connection(address), context) == b"HTTP/1.1 200 OK"
+        assert answer(socket.create_connection(address), tls) == b"HTTP/1.1 200 OK"
         process.terminate()
         until("the signal", lambda: "told to end" in log.read_text())
-        answers = {answer(plain, context) for plain in arriving}
+        answers = {answer(plain, tls) for plain in arriving}
         assert answers == {b"HTTP/1.1 200 OK"}
-        assert answer(socket.create_connection(address), context) == b"HTTP/1.1 200 OK"
+        assert answer(socket.create_connection(address), tls) == b"HTTP/1.1 200 OK"

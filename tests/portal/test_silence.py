@@ -37,17 +37,16 @@ def resident(process: int) -> int:
 
 
 def test_silent_clients_are_let_go_and_keep_nobody_out(
-    alice: Browser, places: Places
+    alice: Browser, tls: ssl.SSLContext
 ) -> None:
     port = urlsplit(alice.portal).port
     assert port is not None
-    context = ssl.create_default_context(cafile=str(places.certificates.authority))
     silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(SILENT)]
     # These have TLS, and the half of a request.
     slow = []
     for _ in range(20):
         plain = socket.create_connection(("127.0.0.1", port))
-        connection = context.wrap_socket(plain, server_hostname="localhost")
+        connection = tls.wrap_socket(plain, server_hostname="localhost")
         connection.sendall(b"GET /api/v1/me HTTP/1.1\r\nHost: localhost\r\nX-A: ")
         slow.append(connection)
     began = time.monotonic()
