@@ -11,19 +11,18 @@ use local_cluster::command;
 use local_cluster::durations::Usual;
 use local_cluster::progress::Step;
 
-/// The typical duration of compiling all dependencies on two cores.
-const TYPICAL: Duration = Duration::from_mins(8);
-
-/// Runs cargo with its output in the log of that name. `step` shows its progress.
+/// Runs cargo with its output in the log of that name. `step` shows its progress. `typical` is the
+/// duration of a first run on two cores.
 pub(crate) fn run(
     cargo: &mut Command,
     name: &str,
+    typical: Duration,
     step: Option<&Step>,
 ) -> Result<(), Box<dyn Error>> {
     let cache = Cache::from_environment()?;
     let log = cache.log(name);
     fs::create_dir_all(cache.root().join("logs"))?;
-    let usual = Usual::of(&cache, name, TYPICAL);
+    let usual = Usual::of(&cache, name, typical);
     if let Some(step) = step {
         step.expect(usual.duration());
         step.follow(crates_compiled(log.clone()));

@@ -9,6 +9,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use local_cluster::Cluster;
@@ -25,6 +26,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// The repository of workspace images in a cluster's registry.
 const REPOSITORY: &str = "images/workspace";
 const AMI_BUILDER: &str = "gpu-workspace-image";
+/// The typical duration of compiling the builder, with the AWS SDK, on two cores.
+const BUILDER_COMPILED: Duration = Duration::from_mins(8);
 const AGENT_REPOSITORY: &str = "images/agent";
 /// The image of the bastion.
 const BASTION_REPOSITORY: &str = "images/bastion";
@@ -195,7 +198,7 @@ fn built_ami(arguments: &[String], progress: &Progress) -> Outcome<ExitStatus> {
     cargo.current_dir(crate::root());
     // With the whole workspace, the SDK is compiled once for all programs.
     cargo.args(["build", "--workspace", "--bin", AMI_BUILDER]);
-    crate::cargo::run(&mut cargo, "image-builder", Some(&step))?;
+    crate::cargo::run(&mut cargo, "image-builder", BUILDER_COMPILED, Some(&step))?;
     step.end("");
     // Cargo puts the programs of the workspace into one folder.
     let builder = std::env::current_exe()?.with_file_name(AMI_BUILDER);

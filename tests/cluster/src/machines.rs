@@ -14,8 +14,8 @@ use crate::progress::Progress;
 /// The image whose instances boot. It is in us-east-1.
 pub const IMAGE: &str = "ami-00000000000c0deb0";
 
-/// The typical duration of a build of the root file system from Debian packages, on two cores.
-const TYPICAL: Duration = Duration::from_secs(90);
+/// The typical duration of a first build on two cores, while Cargo and Go compile.
+const TYPICAL: Duration = Duration::from_secs(270);
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]

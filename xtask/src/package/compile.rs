@@ -7,6 +7,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use local_cluster::progress::{Progress, Step};
 
@@ -16,6 +17,9 @@ use crate::cargo;
 use crate::process::output;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The typical duration of a first build of the packages' programs on two cores, while Go compiles, too.
+const TYPICAL: Duration = Duration::from_mins(11);
 
 /// The way in which programs are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +129,8 @@ impl Source {
             // AWS-LC asks the kernel.
             cargo.env("AWS_LC_SYS_NO_JITTER_ENTROPY", "1");
         }
-        cargo::run(&mut cargo, &format!("compile-{}", profile.folder()), step)?;
+        let name = format!("compile-{}", profile.folder());
+        cargo::run(&mut cargo, &name, TYPICAL, step)?;
         Ok(folder.join(profile.folder()))
     }
 

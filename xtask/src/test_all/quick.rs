@@ -34,6 +34,8 @@ const IN_LANES: [&str; 11] = [
     "workspace",
     "docs",
 ];
+/// The typical duration of compiling the tests after the programs, on two cores.
+const TESTS_COMPILED: Duration = Duration::from_secs(150);
 /// With one second lane, two processors are idle for a fifth of the time.
 const SECOND_LANES: usize = 2;
 
@@ -86,7 +88,7 @@ fn compile(progress: &Progress) -> Outcome<()> {
     tests
         .current_dir(crate::root())
         .args(["test", "--workspace", "--no-run"]);
-    cargo::run(&mut tests, "compile-tests", Some(&step))?;
+    cargo::run(&mut tests, "compile-tests", TESTS_COMPILED, Some(&step))?;
     step.end("done");
     Ok(())
 }
